@@ -1,0 +1,1 @@
+"""The engine: ports, codec and the loop that reconciles what is wanted with what happened."""

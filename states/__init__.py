@@ -1,0 +1,1 @@
+"""Pure rules: events, requests, the folded session, the machine and the workflows."""
