@@ -1,0 +1,61 @@
+# Every target makes what it needs: a fresh machine has Python 3.11 or later and make.
+
+PYTHON ?= python3
+UV_VERSION := 0.13.9
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help env demo test lint format bench coverage lock clean
+
+# The project's own uv and the interpreter named here, whatever else the shell has active.
+unexport VIRTUAL_ENV
+export UV_PYTHON_DOWNLOADS := never
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@echo
+	@echo 'ARGS="…" is passed on by demo, test and bench; PYTHON=… chooses the interpreter.'
+
+demo: .venv/.synced ## run the shipped example: no key needed
+	.venv/bin/codetape demo $(ARGS)
+
+test: .venv/.synced ## run the tests; missing sandboxes are named and skipped
+	.venv/bin/python -m pytest $(ARGS)
+
+coverage: .venv/.synced ## run the tests and report which branches they reach
+	.venv/bin/python -m pytest --cov --cov-report=term-missing $(ARGS)
+
+lint: .venv/.synced ## check format, style, types and who imports whom
+	.venv/bin/ruff format --check
+	.venv/bin/ruff check
+	.venv/bin/mypy
+	.venv/bin/python scripts/check_layout.py
+
+format: .venv/.synced ## rewrite the files in the one format, and fix what can be fixed
+	.venv/bin/ruff format
+	.venv/bin/ruff check --fix
+
+bench: .venv/.synced ## measure the numbers that the design must keep
+	.venv/bin/python -m benchmarks $(ARGS)
+
+env: .venv/.synced ## make the environment from the lock file
+
+lock: .uv/bin/uv ## resolve the dependencies anew
+	.uv/bin/uv lock
+
+clean: ## remove all that make has made
+	rm -rf .uv .venv .cache build dist *.egg-info
+
+.venv/.synced: .uv/bin/uv pyproject.toml uv.lock
+	.uv/bin/uv sync --locked --quiet --python "$$(command -v $(PYTHON))"
+	@touch $@
+
+# Made aside and moved: an interrupted installation does not pass for a finished one.
+.uv/bin/uv: Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "codetape needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Name another: make PYTHON=python3.12")'
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "$(PYTHON) cannot make environments. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@test "$$(.uv/bin/uv --version 2>/dev/null | cut -d' ' -f2)" = "$(UV_VERSION)" || { \
+		rm -rf .uv && $(PYTHON) -m venv .uv && \
+		.uv/bin/python -m pip install --quiet --disable-pip-version-check "uv==$(UV_VERSION)"; }
+	@touch $@

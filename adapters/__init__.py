@@ -1,0 +1,1 @@
+"""The only code that touches a model, a container, a disk, a clock or a random number."""

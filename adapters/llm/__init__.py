@@ -1,0 +1,1 @@
+"""Models: one file per way of getting an answer."""

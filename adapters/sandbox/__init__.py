@@ -1,0 +1,1 @@
+"""Sandboxes: one file per way of running code that nobody trusts."""

@@ -1,0 +1,1 @@
+"""Event stores: one file per place where a tape can lie."""

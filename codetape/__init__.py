@@ -1,0 +1,1 @@
+"""The front door: public names, agents, command line, testing kit."""

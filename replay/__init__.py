@@ -1,0 +1,1 @@
+"""Replay, fork, diff, export and import of tapes."""
