@@ -1,0 +1,1 @@
+../../codetape/__init__.py

@@ -1,0 +1,73 @@
+"""Which sandboxes work on this machine; the one place where the tests find out.
+
+A check runs the tool once, because a tool on PATH says little: user namespaces
+may be off, podman may have no runtime, the base image may not be there.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from functools import cache
+
+INSTALL = "sh scripts/install-sandboxes.sh"
+BASE_IMAGES = ("localhost/codetape-base:bookworm", "docker.io/library/python:3.11-slim")
+_PATIENCE = 60.0  # seconds; the first podman command after a boot sets up its storage
+
+
+def required() -> bool:
+    """Whether a missing sandbox is a failure, as it is in CI."""
+    return os.environ.get("CODETAPE_REQUIRE_SANDBOXES") == "1"
+
+
+@cache
+def base_image() -> str | None:
+    """The base image that podman tests build on: the one asked for, else one that is here."""
+    asked = os.environ.get("CODETAPE_BASE_IMAGE")
+    candidates = (asked,) if asked else BASE_IMAGES
+    present = (name for name in candidates if _refusal("podman", "image", "exists", name) is None)
+    return next(present, None)
+
+
+@cache
+def missing(kind: str) -> str | None:
+    """Why tests that need this sandbox can't run here, or None if they can."""
+    reason = _CHECKS[kind]()
+    return None if reason is None else f"{reason}; to install it: {INSTALL}"
+
+
+def _podman() -> str | None:
+    refusal = _refusal("podman", "info")
+    if refusal is None and base_image() is None:
+        asked = os.environ.get("CODETAPE_BASE_IMAGE")
+        return f"podman has no base image ({asked or ' or '.join(BASE_IMAGES)})"
+    return refusal
+
+
+def _bubblewrap() -> str | None:
+    return _refusal("bwrap", "--ro-bind", "/", "/", "true")
+
+
+def _refusal(tool: str, *arguments: str) -> str | None:
+    """Run a trial command; None if it worked, else what to tell the reader."""
+    if shutil.which(tool) is None:
+        return f"{tool} is not on PATH"
+    try:
+        trial = subprocess.run(
+            [tool, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"{tool} gave no answer in {_PATIENCE:.0f} s"
+    if trial.returncode == 0:
+        return None
+    said = trial.stderr.strip().splitlines() or [f"exit status {trial.returncode}"]
+    return f"{tool} does not work ({said[-1]})"
+
+
+_CHECKS: dict[str, Callable[[], str | None]] = {"podman": _podman, "bubblewrap": _bubblewrap}
+KINDS = tuple(_CHECKS)
