@@ -1,7 +1,6 @@
 # Every target makes what it needs: a fresh machine has Python 3.11 or later and make.
 
 PYTHON ?= python3
-UV_VERSION := 0.13.9
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -51,11 +50,10 @@ clean: ## remove all that make has made
 	.uv/bin/uv sync --locked --quiet --python "$$(command -v $(PYTHON))"
 	@touch $@
 
-# Made aside and moved: an interrupted installation does not pass for a finished one.
-.uv/bin/uv: Makefile
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "codetape needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Name another: make PYTHON=python3.12")'
+.uv/bin/uv: scripts/uv.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "codetape needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Name another: make PYTHON=python3.12 …")'
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "$(PYTHON) cannot make environments. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
-	@test "$$(.uv/bin/uv --version 2>/dev/null | cut -d' ' -f2)" = "$(UV_VERSION)" || { \
-		rm -rf .uv && $(PYTHON) -m venv .uv && \
-		.uv/bin/python -m pip install --quiet --disable-pip-version-check "uv==$(UV_VERSION)"; }
+	rm -rf .uv
+	$(PYTHON) -m venv .uv
+	.uv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r scripts/uv.txt
 	@touch $@
