@@ -105,6 +105,7 @@ class Answer(Value):
     request_id: str | None = None
     notes: tuple[str, ...] = ()
     raw: str | None = None
+    seconds: float | None = None  # set by the engine
 
 
 class CallFailure(Value):
@@ -130,6 +131,7 @@ class CallFailure(Value):
     message: str
     retryable: bool = False
     retry_after: float | None = None
+    seconds: float | None = None  # set by the engine
 
 
 # --- the sandbox ----------------------------------------------------------------------------------
@@ -157,6 +159,7 @@ class ImageRef(Value):
     spec_key: str
     python: str | None = None
     cached: bool | None = None
+    seconds: float | None = None  # set by the engine
 
 
 class BuildFailure(Value):
@@ -179,6 +182,7 @@ class BuildFailure(Value):
     message: str
     packages: tuple[str, ...] = ()
     log: str = ""
+    seconds: float | None = None  # set by the engine
 
 
 class SandboxFailure(Value):
@@ -190,6 +194,7 @@ class SandboxFailure(Value):
     outcome: Literal["sandbox_failure"] = "sandbox_failure"
     message: str
     missing: bool = False
+    seconds: float | None = None  # set by the engine
 
 
 class Limits(Value):

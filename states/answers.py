@@ -1,0 +1,170 @@
+"""The shapes of a model's answers, and reading an answer into its shape.
+
+The schema of a shape is sent where the model takes one and asked for in the prompt where it does not;
+an answer is validated here either way.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from codetape.states.fences import fenced_blocks, has_open_fence
+from codetape.states.values import Answer
+
+
+def _listed(value: object) -> object:
+    """A null list is an empty one; a bare string is refused, it would fall apart into letters."""
+    return [] if value is None else value
+
+
+Texts = Annotated[list[str], BeforeValidator(_listed)]
+
+
+class Shape(BaseModel):
+    """Base of the shapes; fields that we did not ask for are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class PlanShape(Shape):
+    description: str
+    approach: str
+
+
+class CodeShape(Shape):
+    language: str = "python"
+    code: str
+    packages: Texts = []
+    system_packages: Texts = []
+
+
+class TestsShape(Shape):
+    __test__ = False
+
+    test_code: str
+
+
+class FailureShape(Shape):
+    test_name: str
+    error_message: str = ""
+    expected_behavior: str = ""
+    actual_behavior: str = ""
+    root_cause: str = ""
+    suggested_fix: str = ""
+    error_type: Literal["environment", "logic", "test_error"]
+
+
+class DiagnosisShape(Shape):
+    failures: list[FailureShape]
+    needs_system_packages: Texts = []
+    needs_language_packages: Texts = []
+    needs_additional_commands: Texts = []
+
+
+class VerificationShape(Shape):
+    all_fixes_applied: bool
+    applied_fixes: Texts = []
+    missing_fixes: Texts = []
+    explanation: str = ""
+
+
+class PatchShape(Shape):
+    test_name: str
+    fixed_code: str
+
+
+class PatchesShape(Shape):
+    patches: list[PatchShape]
+
+
+class ReplacementShape(Shape):
+    replacement: str | None = None
+
+
+class ConstraintShape(Shape):
+    column_name: str
+    check_type: Literal[
+        "greater_than", "less_than", "between", "regex", "isin", "not_null", "none"
+    ]
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    explanation: str = ""
+
+
+SHAPES: dict[str, type[Shape]] = {
+    "plan": PlanShape,
+    "code": CodeShape,
+    "tests": TestsShape,
+    "diagnosis": DiagnosisShape,
+    "verify_code": VerificationShape,
+    "verify_tests": VerificationShape,
+    "patch_tests": PatchesShape,
+    "replace_package": ReplacementShape,
+    "parse_constraint": ConstraintShape,
+}
+"""Kind of call to shape of answer."""
+
+
+class Unusable(Exception):  # noqa: N818 - it is the answer that is unusable
+    """An answer that cannot be read: `reason` as in AnswerRejected, `detail` for people and models."""
+
+    def __init__(
+        self,
+        reason: Literal["truncated", "refused", "empty", "malformed", "invalid"],
+        detail: str,
+    ) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+@lru_cache(maxsize=32)
+def schema_text(kind: str) -> str:
+    """Return the JSON schema of a kind's answer as text, always the same to the byte."""
+    return json.dumps(SHAPES[kind].model_json_schema(), sort_keys=True)
+
+
+S = TypeVar("S", bound=Shape)
+
+
+def read(answer: Answer, shape: type[S]) -> S:
+    """Return the answer in its shape. Raises Unusable.
+
+    The finish reason is looked at before the text: a cut answer is cut, whatever it looks like.
+    """
+    text = whole_text(answer)
+    try:
+        return shape.model_validate(json_object(text))
+    except ValidationError as error:
+        raise Unusable("invalid", _in_words(error)) from error
+
+
+def whole_text(answer: Answer) -> str:
+    """Return the text of an answer that is neither cut nor refused nor empty. Raises Unusable."""
+    if answer.finish_reason == "length":
+        raise Unusable("truncated", "the answer was cut at the limit of its length")
+    if answer.finish_reason == "content_filter":
+        raise Unusable("refused", "the provider's filter withheld the answer")
+    if answer.text is None or not answer.text.strip():
+        raise Unusable("empty", "the answer has no text")
+    return answer.text
+
+
+def json_object(text: str) -> object:
+    """Return the JSON in `text`: the text itself, or the longest fenced block that is JSON."""
+    for candidate in sorted({text.strip(), *fenced_blocks(text)}, key=lambda t: (-len(t), t)):
+        try:
+            return json.loads(candidate, strict=False)
+        except (ValueError, RecursionError):
+            continue
+    if has_open_fence(text):
+        raise Unusable("truncated", "a fenced block is not closed")
+    raise Unusable("malformed", "the answer is not JSON")
+
+
+def _in_words(error: ValidationError) -> str:
+    facts = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, fact['loc'])) or 'answer'}: {fact['msg']}" for fact in facts)

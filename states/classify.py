@@ -1,0 +1,117 @@
+"""What evidence says of a failure before anybody asks a model.
+
+Only facts of the structured report count; nothing is read from terminal text. A module is missing
+only if the solution or the tests import it: a name in an exception's text may be anybody's.
+"""
+
+from __future__ import annotations
+
+from codetape.states import packages
+from codetape.states.events import Needs
+from codetape.states.failures import COLLECTION, Failure
+from codetape.states.python_source import imported_names
+from codetape.states.values import FailureClass, Problem, RunOutcome, TestReport, TestResult
+
+LOGIC, TEST_ERROR = FailureClass.LOGIC, FailureClass.TEST_ERROR
+ENVIRONMENT, RESOURCE = FailureClass.ENVIRONMENT, FailureClass.RESOURCE
+UNKNOWN = FailureClass.UNKNOWN
+
+Verdict = tuple[FailureClass, str]
+
+
+def label_of(problem: Problem, imports: tuple[str, ...], collecting: bool) -> Verdict:
+    """Return the label that evidence gives to an exception, with the reason; UNKNOWN if none does."""
+    if verdict := _import_verdict(problem, imports):
+        return verdict
+    if problem.type == "MemoryError":
+        return RESOURCE, "memory ran out"
+    if problem.type == "FixtureLookupError":
+        return TEST_ERROR, "the test asks for a fixture that does not exist"
+    if problem.type == "EOFError" and _place(problem) == "solution":
+        return LOGIC, "the solution waits for input on stdin, which is empty"
+    if collecting:
+        return _collection_verdict(problem)
+    return UNKNOWN, ""
+
+
+def _import_verdict(problem: Problem, imports: tuple[str, ...]) -> Verdict | None:
+    if problem.type not in {"ModuleNotFoundError", "ImportError"}:
+        return None
+    if module := missing_module(problem, imports):
+        return ENVIRONMENT, f"the image lacks the module {module}"
+    if _place(problem) == "installed":
+        return ENVIRONMENT, "an installed package cannot import what it needs"
+    if problem.module and problem.module.partition(".")[0] == "solution":
+        return TEST_ERROR, "the tests import a name that the solution does not define"
+    return None
+
+
+def missing_module(problem: Problem, imports: tuple[str, ...]) -> str | None:
+    """Return the imported module that is not installed, or None."""
+    if problem.type != "ModuleNotFoundError" or not problem.module:
+        return None
+    root = problem.module.partition(".")[0]
+    imported = any(name.partition(".")[0] == root for name in imports)
+    return problem.module if imported and packages.distribution_of(problem.module) else None
+
+
+def _collection_verdict(problem: Problem) -> Verdict:
+    if _place(problem) == "solution":
+        if problem.type == "SystemExit":
+            return LOGIC, "the solution exits on import"
+        return LOGIC, "the solution cannot be imported"
+    return TEST_ERROR, "the test file cannot be collected"
+
+
+def _place(problem: Problem) -> str:
+    """Whose code raised: the place of the last frame, frames of the library left out."""
+    own = [frame.place for frame in problem.frames if frame.place != "other"]
+    return own[-1] if own else "other"
+
+
+def failures_of(report: TestReport, imports: tuple[str, ...]) -> tuple[Failure, ...]:
+    """Return a labelled failure for each failed test, in the order of the report."""
+    return tuple(_failure(r, imports) for r in report.results if r.outcome == "failed")
+
+
+def _failure(result: TestResult, imports: tuple[str, ...]) -> Failure:
+    problem = result.problem or Problem(type="Unknown", message="the report gives no reason")
+    label, because = label_of(problem, imports, collecting=False)
+    return Failure(
+        test_id=result.id,
+        phase=result.phase,
+        problem=problem,
+        captured=result.captured,
+        label=label,
+        because=because,
+    )
+
+
+def collection_failure(problem: Problem, imports: tuple[str, ...]) -> Failure:
+    """Return what kept pytest from finding the tests."""
+    label, because = label_of(problem, imports, collecting=True)
+    return Failure(
+        test_id=COLLECTION, phase="collect", problem=problem, label=label, because=because
+    )
+
+
+def limit_problem(run: RunOutcome) -> Problem | None:
+    """Return the limit that ended a run, by evidence of the sandbox, or None."""
+    if run.out_of_memory:
+        return Problem(type="OutOfMemory", message="the memory limit ended the run")
+    if run.timed_out:
+        return Problem(type="TimeLimit", message="the run did not end within its time limit")
+    if run.disk_full:
+        return Problem(type="DiskFull", message="the limit on output files was reached")
+    return None
+
+
+def needs_of(failures: tuple[Failure, ...], imports: tuple[str, ...]) -> Needs:
+    """Return the distributions whose absence the failures prove."""
+    missing = [missing_module(f.problem, imports) for f in failures if f.label is ENVIRONMENT]
+    return Needs(packages=packages.distributions_of(m for m in missing if m))
+
+
+def imports_of(*sources: str) -> tuple[str, ...]:
+    """Return what any of the sources imports, sorted."""
+    return tuple(sorted({name for source in sources for name in imported_names(source)}))

@@ -1,0 +1,60 @@
+"""A failing test, its label, and what makes two failures the same."""
+
+from __future__ import annotations
+
+import re
+
+from codetape.states.values import FailureClass, Problem, Value
+
+COLLECTION = "(collection)"
+"""The test id of a failure that kept pytest from finding the tests."""
+
+_MASKS = (
+    (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
+    (re.compile(r"(?:/[\w.+-]+){2,}"), "<path>"),
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<id>"),
+    (re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"), "#"),
+    (re.compile(r"\s+"), " "),
+)
+
+
+def masked(text: str) -> str:
+    """Return `text` without what differs from run to run: numbers, addresses, paths, ids."""
+    for pattern, mask in _MASKS:
+        text = pattern.sub(mask, text)
+    return text.strip()
+
+
+class Failure(Value):
+    """One failing test with its evidence and its present label.
+
+    `because` is the evidence for a label that no model was asked for. `fix`, `root_cause`, `expected`
+    and `actual` are the words of the diagnosis.
+    """
+
+    test_id: str
+    problem: Problem
+    phase: str = "call"
+    captured: str = ""
+    label: FailureClass = FailureClass.UNKNOWN
+    because: str = ""
+    fix: str = ""
+    root_cause: str = ""
+    expected: str = ""
+    actual: str = ""
+
+    @property
+    def identity(self) -> str:
+        """Equal for the same failure: test id, exception type and masked message."""
+        return f"{self.test_id}|{self.problem.type}|{masked(self.problem.message)}"
+
+    @property
+    def base_id(self) -> str:
+        """The test id without its parameters: `TestX::test_y[1]` is `TestX::test_y`."""
+        return base_id(self.test_id)
+
+
+def base_id(test_id: str) -> str:
+    """Return a test id without the bracket of its parameters."""
+    head, bracket, _ = test_id.partition("[")
+    return head if bracket else test_id

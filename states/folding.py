@@ -1,0 +1,338 @@
+"""Folding an event into a session: the facts, before the machine says where they lead.
+
+One short function for each event. None of them looks at a state or decides anything; all of them are
+total, so that whatever is on a tape can be folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from codetape.states import events as e
+from codetape.states.classify import imports_of, needs_of
+from codetape.states.failures import Failure
+from codetape.states.fixes import is_applied
+from codetape.states.ladder import faulty_code, is_labelled, faulty_tests
+from codetape.states.packages import merged
+from codetape.states.session import Rejected, Repair, Session, Solution, Tests, Totals
+from codetape.states.values import Answer, FailureClass, RunOutcome
+
+LAST_TRIED = 12
+"""How many lines of history a prompt carries."""
+
+
+def folded(session: Session, event: e.Event) -> Session:
+    """Return the session with the facts of `event`; state and seq are not touched."""
+    session = _paid(session, event)
+    fold = _FOLDS[type(event)]
+    return fold(session, event)
+
+
+def _paid(s: Session, event: e.Event) -> Session:
+    """Count what the outcome cost, and let a usable answer end the counting of failures."""
+    outcome = event.outcome
+    if outcome is None:
+        return s
+    s = replace(s, seconds=s.seconds + (outcome.seconds or 0.0))
+    if not isinstance(outcome, Answer):
+        return s
+    s = replace(s, totals=_added(s.totals, outcome), call_failures=0, call_failure=None)
+    if isinstance(event, e.AnswerRejected):
+        return s
+    return replace(s, rejections=0, rejection="", rejected_text="")
+
+
+def _added(totals: Totals, answer: Answer) -> Totals:
+    tokens_in, tokens_out = answer.usage.input_tokens, answer.usage.output_tokens
+    return Totals(
+        calls=totals.calls + 1,
+        input_tokens=totals.input_tokens + (tokens_in or 0),
+        output_tokens=totals.output_tokens + (tokens_out or 0),
+        usd=totals.usd + (answer.cost or 0.0),
+        uncounted_calls=totals.uncounted_calls + (tokens_in is None or tokens_out is None),
+        unpriced_calls=totals.unpriced_calls + (answer.cost is None),
+    )
+
+
+# --- opening --------------------------------------------------------------------------------------
+
+
+def _session_opened(s: Session, event: e.SessionOpened) -> Session:
+    return replace(s, job=event.job)
+
+
+def _sandbox_ready(s: Session, event: e.SandboxReady) -> Session:
+    return replace(s, sandbox=event.image, broken=0)
+
+
+# --- NeedsCode ------------------------------------------------------------------------------------
+
+
+def _planned(s: Session, event: e.Planned) -> Session:
+    return replace(s, plan=(event.description, event.approach))
+
+
+def _code_written(s: Session, event: e.CodeWritten) -> Session:
+    before = s.code.source if s.code else ""
+    code = Solution(event.source, event.packages, event.system_packages)
+    fixes = [f.fix for f in faulty_code(s.failures) if f.fix]
+    repair = _judged(s.repair, fixes, before, event.source)
+    return replace(s, code=code, repair=repair, build_failure=None, notes=())
+
+
+def _judged(repair: Repair | None, fixes: list[str], before: str, after: str) -> Repair | None:
+    """Say whether a repair holds its fixes, as far as their text tells; `after` is the newest text."""
+    if repair is None:
+        return None
+    verdicts = {f: False if before == after else is_applied(f, before, after) for f in fixes}
+    missing = tuple(fix for fix in fixes if verdicts[fix] is False)
+    if missing:
+        return Repair(repair.of, repair.rounds + 1, "missing", missing)
+    unproven = any(verdict is None for verdict in verdicts.values())
+    return Repair(repair.of, repair.rounds + 1, "unproven" if unproven else "applied")
+
+
+def _verified(s: Session, event: e.FixesVerified | e.PatchesVerified) -> Session:
+    if s.repair is None:
+        return s
+    verdict = "missing" if event.missing else "applied"
+    return replace(s, repair=replace(s.repair, verdict=verdict, missing=event.missing))
+
+
+# --- NeedsTests -----------------------------------------------------------------------------------
+
+
+def _tests_written(s: Session, event: e.TestsWritten) -> Session:
+    tests = Tests(event.source, event.packages)
+    return replace(s, tests=tests, failures=(), tried=frozenset(), repair=None)
+
+
+def _tests_patched(s: Session, event: e.TestsPatched) -> Session:
+    before = s.tests.source if s.tests else ""
+    fixes = [f.fix for f in faulty_tests(s.failures) if f.fix]
+    repair = _judged(s.repair, fixes, before, event.source)
+    if repair and event.unpatched:
+        missing = (*repair.missing, *(f"{name} has no patch." for name in event.unpatched))
+        repair = replace(repair, verdict="missing", missing=(*missing, *event.refused))
+    return replace(s, tests=Tests(event.source, event.packages), repair=repair)
+
+
+def _patch_refused(s: Session, event: e.PatchRefused) -> Session:
+    rounds = s.repair.rounds + 1 if s.repair else 1
+    return replace(s, repair=Repair("tests", rounds, "refused", event.reasons))
+
+
+# --- NeedsRebuild ---------------------------------------------------------------------------------
+
+
+def _image_built(s: Session, event: e.ImageBuilt) -> Session:
+    return replace(s, image=event.image, broken=0, build_failure=None)
+
+
+def _package_rejected(s: Session, event: e.PackageRejected) -> Session:
+    kind = _REJECTED_KIND.get(event.failure.cause, "package")
+    known = {(r.kind, r.name) for r in s.rejected}
+    new = [n for n in event.failure.packages if (kind, n) not in known]
+    rejected = tuple(Rejected(name, kind, event.failure.message) for name in new)
+    return replace(s, rejected=(*s.rejected, *rejected), broken=0)
+
+
+_REJECTED_KIND: dict[str, Any] = {
+    "unknown_package": "package",
+    "unknown_system_package": "system_package",
+    "command": "command",
+}
+
+
+def _package_replaced(s: Session, event: e.PackageReplaced) -> Session:
+    rejected = tuple(
+        replace(r, answered=True, replacement=event.replacement)
+        if r.name == event.rejected and r.kind != "command" and not r.answered
+        else r
+        for r in s.rejected
+    )
+    return replace(s, rejected=rejected)
+
+
+def _build_failed(s: Session, event: e.BuildFailed) -> Session:
+    failed = s.failed_builds | {s.spec.key}
+    return replace(
+        s,
+        attempts=s.attempts + 1,
+        build_failure=event.failure,
+        failed_builds=failed,
+        repair=None,
+    )
+
+
+# --- Testing --------------------------------------------------------------------------------------
+
+
+def _ran(s: Session, run: RunOutcome) -> Session:
+    """An attempt ended in a run."""
+    runs = s.runs | {s.run_key}
+    return replace(s, run=run, runs=runs, attempts=s.attempts + 1, broken=0, repair=None)
+
+
+def _tests_passed(s: Session, event: e.TestsPassed) -> Session:
+    return replace(_ran(s, event.run), failures=())
+
+
+def _tests_failed(s: Session, event: e.TestsFailed) -> Session:
+    failures = tuple(_kept(s, failure) for failure in event.failures)
+    return replace(_ran(s, event.run), failures=failures)
+
+
+def _kept(s: Session, failure: Failure) -> Failure:
+    """Keep the label of a failure that waited for its repair while another one was made."""
+    for old in s.failures:
+        waited = is_labelled(old) and (old.identity, old.label) not in s.tried
+        if old.identity == failure.identity and waited and not is_labelled(failure):
+            known = {"label": old.label, "fix": old.fix, "root_cause": old.root_cause}
+            return failure.model_copy(update={**known, "because": "known from the run before"})
+    return failure
+
+
+def _tests_not_collected(s: Session, event: e.TestsNotCollected) -> Session:
+    failure = event.failure
+    mark = (failure.identity, failure.label)
+    needs = needs_of((failure,), _imports(s))
+    s = _asked(_ran(s, event.run), needs)
+    return replace(s, failures=(failure,), comes_back=mark in s.tried, tried=s.tried | {mark})
+
+
+def _sandbox_broke(s: Session, event: e.SandboxBroke) -> Session:
+    return replace(s, broken=s.broken + 1, sandbox_missing=event.failure.missing)
+
+
+def _repair_failed(s: Session, _: e.RepairFailed) -> Session:
+    return replace(s, attempts=s.attempts + 1, repair=None)
+
+
+# --- Diagnosing, Reclassify -----------------------------------------------------------------------
+
+
+def _diagnosed(s: Session, event: e.Diagnosed) -> Session:
+    return replace(_asked(s, event.needs), failures=event.failures)
+
+
+def _asked(s: Session, needs: e.Needs) -> Session:
+    """What a failure asked for stays in the image until an event drops it."""
+    return replace(
+        s,
+        asked_packages=merged((*s.asked_packages, *needs.packages)),
+        asked_system_packages=_united(s.asked_system_packages, needs.system_packages),
+        asked_commands=_united(s.asked_commands, needs.commands),
+    )
+
+
+def _united(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*old, *new)))
+
+
+def _reclassified(s: Session, event: e.Reclassified) -> Session:
+    after = {label.test_id: label.after for label in event.labels}
+    failures = tuple(_with_label(f, after.get(f.test_id, f.label)) for f in s.failures)
+    due, repair = _repair_due(failures)
+    tried = s.tried | {(f.identity, f.label) for f in due}
+    history = (*s.history, *(_in_words(s, f) for f in due))[-LAST_TRIED:]
+    return replace(s, failures=failures, repair=repair, tried=tried, history=history)
+
+
+def _with_label(f: Failure, label: FailureClass) -> Failure:
+    """Relabel; the fix that a diagnosis named was for the other repair, so it goes."""
+    return f if f.label is label else f.model_copy(update={"label": label, "fix": ""})
+
+
+def _repair_due(failures: tuple[Failure, ...]) -> tuple[tuple[Failure, ...], Repair | None]:
+    """Return what the next repair is for: tests first, then code, then the image.
+
+    What the image lacks needs no repair of its own, it is built on the way to the next run.
+    """
+    image = tuple(f for f in failures if f.label is FailureClass.ENVIRONMENT)
+    if tests := faulty_tests(failures):
+        return (*image, *tests), Repair("tests")
+    if code := faulty_code(failures):
+        return (*image, *code), Repair("code")
+    return image, None
+
+
+def _in_words(s: Session, f: Failure) -> str:
+    message = f.problem.message.strip().split("\n")[0][:200]
+    return f"after attempt {s.attempts}: {f.test_id} ({f.problem.type}: {message}) as {f.label}"
+
+
+# --- anywhere -------------------------------------------------------------------------------------
+
+
+def _answer_rejected(s: Session, event: e.AnswerRejected) -> Session:
+    return replace(
+        s,
+        rejections=s.rejections + 1,
+        rejection=f"{event.reason}: {event.detail}",
+        rejected_text=event.answer.text or "",
+    )
+
+
+def _call_failed(s: Session, event: e.CallFailed) -> Session:
+    return replace(s, call_failures=s.call_failures + 1, call_failure=event.failure)
+
+
+def _budget_spent(s: Session, event: e.BudgetSpent) -> Session:
+    reason = f"the budget of {event.allowed:g} {event.limit} is spent ({event.spent:g})"
+    return replace(s, paused=reason)
+
+
+def _paused(s: Session, event: e.Paused) -> Session:
+    return replace(s, paused=f"paused by {event.by}")
+
+
+def _resumed(s: Session, event: e.Resumed) -> Session:
+    job = s.job if event.budget is None else s.job.model_copy(update={"budget": event.budget})
+    return replace(s, job=job, paused=None)
+
+
+def _noted(s: Session, event: e.Noted) -> Session:
+    return replace(s, notes=(*s.notes, event.text))
+
+
+def _unchanged(s: Session, _: e.Event) -> Session:
+    return s
+
+
+def _imports(s: Session) -> tuple[str, ...]:
+    return imports_of(s.code.source if s.code else "", s.tests.source if s.tests else "")
+
+
+_FOLDS: dict[type[e.Event], Callable[[Session, Any], Session]] = {
+    e.SessionOpened: _session_opened,
+    e.SandboxReady: _sandbox_ready,
+    e.Planned: _planned,
+    e.CodeWritten: _code_written,
+    e.FixesVerified: _verified,
+    e.TestsWritten: _tests_written,
+    e.TestsPatched: _tests_patched,
+    e.PatchRefused: _patch_refused,
+    e.PatchesVerified: _verified,
+    e.ImageBuilt: _image_built,
+    e.PackageRejected: _package_rejected,
+    e.PackageReplaced: _package_replaced,
+    e.BuildFailed: _build_failed,
+    e.TestsPassed: _tests_passed,
+    e.TestsFailed: _tests_failed,
+    e.TestsNotCollected: _tests_not_collected,
+    e.SandboxBroke: _sandbox_broke,
+    e.RepairFailed: _repair_failed,
+    e.Diagnosed: _diagnosed,
+    e.Reclassified: _reclassified,
+    e.AnswerRejected: _answer_rejected,
+    e.CallFailed: _call_failed,
+    e.AttemptsSpent: _unchanged,
+    e.BudgetSpent: _budget_spent,
+    e.Paused: _paused,
+    e.Resumed: _resumed,
+    e.Noted: _noted,
+    e.Cancelled: _unchanged,
+}

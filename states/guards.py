@@ -1,0 +1,112 @@
+"""The questions that the auto-coder's table asks of a folded session. Pure, and named."""
+
+from __future__ import annotations
+
+from codetape.states.ladder import faulty_code, image_would_change, faulty_tests
+from codetape.states.session import Session
+from codetape.states.values import FailureClass
+
+ROUNDS = 3
+"""How often one repair may be asked for before it has failed."""
+
+REJECTIONS = 10
+"""How many packages may turn out not to exist before the session ends."""
+
+ANSWERS = 2
+"""How often an answer of one kind may be unusable: the first one gets a request to repair it."""
+
+HOPELESS = frozenset({"download", "disk", "timeout"})
+"""Causes of a failed build that no other code would change."""
+
+
+def fix_unproven(s: Session) -> bool:
+    """The fixes are not known to be in the code, and there are rounds left to get them in."""
+    return s.repair is not None and s.repair.of == "code" and _unproven(s)
+
+
+def patch_unproven(s: Session) -> bool:
+    """The fixes are not known to be in the tests, and there are rounds left to get them in."""
+    return s.repair is not None and s.repair.of == "tests" and _unproven(s)
+
+
+def _unproven(s: Session) -> bool:
+    if s.repair is None or s.repair.verdict == "applied":
+        return False
+    return s.repair.verdict == "unproven" or rounds_left(s)
+
+
+def rounds_left(s: Session) -> bool:
+    """The repair may be asked for once more."""
+    return s.repair is not None and s.repair.rounds < ROUNDS
+
+
+def tests_missing(s: Session) -> bool:
+    """Tests are wanted and there are none."""
+    return not s.job.skip_tests and s.tests is None
+
+
+def tests_skipped(s: Session) -> bool:
+    """The caller wants no tests."""
+    return s.job.skip_tests
+
+
+def image_stale(s: Session) -> bool:
+    """There is no image of what code, tests and diagnoses need."""
+    return image_would_change(s)
+
+
+def rejections_spent(s: Session) -> bool:
+    """Too many packages do not exist."""
+    return len(s.rejected) >= REJECTIONS
+
+
+def build_hopeless(s: Session) -> bool:
+    """The build failed for a reason that other code would not change."""
+    return s.build_failure is not None and s.build_failure.cause in HOPELESS
+
+
+def comes_back(s: Session) -> bool:
+    """What keeps the tests from being collected was repaired before, and is here again."""
+    return s.comes_back
+
+
+def tests_at_fault(s: Session) -> bool:
+    """The test file keeps the tests from being collected."""
+    return bool(faulty_tests(s.failures))
+
+
+def image_at_fault(s: Session) -> bool:
+    """The image lacks something, and it is known what to add."""
+    environment = any(f.label is FailureClass.ENVIRONMENT for f in s.failures)
+    return environment and image_would_change(s)
+
+
+def stuck(s: Session) -> bool:
+    """A failure has come to the end of its ladder."""
+    return any(f.label is FailureClass.STUCK for f in s.failures)
+
+
+def tests_due(s: Session) -> bool:
+    """A test is to be repaired. Tests come first: what they say of the code is known after that."""
+    return bool(faulty_tests(s.failures))
+
+
+def code_due(s: Session) -> bool:
+    """The code is to be repaired."""
+    return bool(faulty_code(s.failures))
+
+
+def sandbox_retry_left(s: Session) -> bool:
+    """There is a sandbox, and it broke no more often than may be forgiven."""
+    return not s.sandbox_missing and s.broken <= s.job.sandbox_retries
+
+
+def answer_repair_left(s: Session) -> bool:
+    """The model may be asked to repair its answer."""
+    return s.rejections < ANSWERS
+
+
+def call_retry_left(s: Session) -> bool:
+    """The call may succeed later, and was not made too often."""
+    retryable = s.call_failure is not None and s.call_failure.retryable
+    return retryable and s.call_failures <= s.job.call_retries

@@ -1,0 +1,81 @@
+"""What a session was asked to do: the only input of its rules besides what happened."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import JsonValue
+
+from codetape.states.values import Limits, Value
+
+TypeName = Literal["str", "int", "float", "bool", "datetime", "timedelta", "File", "Dir"]
+
+
+class Declared(Value):
+    """A declared input or output of the solution and its type."""
+
+    name: str
+    type: TypeName
+
+
+class Sample(Value):
+    """Sample data for an input: where it lies on the host, and the description a model gets."""
+
+    name: str
+    path: str
+    description: str
+
+
+class Budget(Value):
+    """What a session may spend in all; None is no limit.
+
+    `tokens` counts input and output of every answered call, a resent context each time it is sent.
+    `seconds` sums the time of all requests to models and sandboxes.
+    """
+
+    usd: float | None = None
+    tokens: int | None = None
+    calls: int | None = None
+    seconds: float | None = None
+
+
+class Job(Value):
+    """The whole request, as it was validated before the first event.
+
+    `models` names another model for a kind of call. `max_iterations` limits attempts, `call_seconds`
+    each call to a model, `build_seconds` each build. `secrets` are names of variables only.
+    """
+
+    prompt: str
+    name: str = "auto-coder"
+    model: str = "scripted"
+    models: dict[str, str] = {}
+    system_prompt: str = ""
+    parameters: dict[str, JsonValue] = {}
+    schema_text: str = ""
+    constraints: tuple[str, ...] = ()
+    inputs: tuple[Declared, ...] = ()
+    outputs: tuple[Declared, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    base_packages: tuple[str, ...] = ()
+    system_packages: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    base_image: str = ""
+    python: str | None = None
+    limits: Limits = Limits()
+    max_iterations: int = 10
+    skip_tests: bool = False
+    plan: bool = True
+    network_access: bool = False
+    sandbox_retries: int = 0
+    call_retries: int = 5
+    call_seconds: float = 600.0
+    build_seconds: float = 900.0
+    environment: dict[str, str] = {}
+    secrets: tuple[str, ...] = ()
+    budget: Budget = Budget()
+    seed: int = 0
+
+    def model_for(self, kind: str) -> str:
+        """The model that answers calls of `kind`."""
+        return self.models.get(kind, self.model)

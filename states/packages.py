@@ -1,0 +1,81 @@
+"""From imports and wishes to the requirements of an image.
+
+Names pass one grammar here, whoever they come from: no options, no addresses, no spaces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from codetape.states.distributions import DECOYS, DISTRIBUTIONS
+from codetape.states.stdlib import STDLIB
+
+LOCAL = frozenset({"solution", "test_solution", "conftest", "__main__"})
+"""Names that a session provides itself; no index is asked for them."""
+
+_DISTRIBUTION = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$")
+_SYSTEM = re.compile(r"^[a-z0-9][a-z0-9+.-]+$")
+
+
+def distribution_of(dotted: str) -> str | None:
+    """Return the distribution that provides the import `dotted`, or None for library and local names.
+
+    The longest dotted prefix in the table wins; a name that is not in the table stands for itself.
+    """
+    root = dotted.partition(".")[0]
+    if root in STDLIB or root in LOCAL or not _DISTRIBUTION.match(root):
+        return None
+    parts = dotted.split(".")
+    for end in range(len(parts), 0, -1):
+        if known := DISTRIBUTIONS.get(".".join(parts[:end])):
+            return known
+    return canonicalize_name(root)
+
+
+def distributions_of(imports: Iterable[str]) -> tuple[str, ...]:
+    """Return the distributions of many imports, sorted, each once."""
+    found = {name for dotted in imports if (name := distribution_of(dotted))}
+    return tuple(sorted(found))
+
+
+def requirement(text: str) -> str:
+    """Return a requirement in its one form: normalised name, extras, version specifier.
+
+    Raises ValueError, which quotes the text, for anything else: options, addresses, markers, shell.
+    """
+    try:
+        parsed = Requirement(text.strip())
+    except InvalidRequirement as error:
+        raise ValueError(f"{text!r} is no package name") from error
+    if parsed.url or parsed.marker or not _DISTRIBUTION.match(parsed.name):
+        raise ValueError(f"{text!r} is no package name")
+    name = DECOYS.get(canonicalize_name(parsed.name), canonicalize_name(parsed.name))
+    extras = f"[{','.join(sorted(parsed.extras))}]" if parsed.extras else ""
+    return f"{name}{extras}{parsed.specifier}"
+
+
+def system_package(text: str) -> str:
+    """Return the name of a Debian package. Raises ValueError, which quotes the text, for others."""
+    name = text.strip()
+    if not _SYSTEM.match(name):
+        raise ValueError(f"{text!r} is no system package name")
+    return name
+
+
+def name_of(required: str) -> str:
+    """Return the bare normalised name of a requirement that `requirement` made."""
+    return re.split(r"[\[<>=!~ ]", required, maxsplit=1)[0]
+
+
+def merged(requirements: Iterable[str]) -> tuple[str, ...]:
+    """Return each distribution once, sorted; the first one that names a version is kept."""
+    chosen: dict[str, str] = {}
+    for required in requirements:
+        name = name_of(required)
+        if name not in chosen or chosen[name] == name:
+            chosen[name] = required
+    return tuple(chosen[name] for name in sorted(chosen))

@@ -1,0 +1,104 @@
+"""What the text of a Python file says without running it."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+from codetape.states.values import Value
+
+
+class TestFunction(Value):
+    """A test as the file defines it: `id` without parameters, lines from 1, decorators included."""
+
+    __test__ = False
+
+    id: str
+    first_line: int
+    last_line: int
+
+
+@lru_cache(maxsize=256)
+def syntax_error(source: str) -> str | None:
+    """Return why `source` does not parse ("line 3: invalid syntax"), or None if it does."""
+    try:
+        ast.parse(source)
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error) or type(error).__name__
+    return None
+
+
+@lru_cache(maxsize=256)
+def imported_names(source: str) -> tuple[str, ...]:
+    """Return the dotted names that `source` imports, sorted; also inside functions and try-blocks.
+
+    `from a.b import c` gives "a.b.c", because the distribution may hang on any of the three.
+    `importlib.import_module("x")` and `__import__("x")` with a literal count. Relative imports do
+    not. A file that does not parse imports nothing.
+    """
+    if syntax_error(source) is not None:
+        return ()
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        names.update(_names_of(node))
+    return tuple(sorted(names))
+
+
+def _names_of(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Import(names=aliases):
+            return [alias.name for alias in aliases]
+        case ast.ImportFrom(module=str(module), names=aliases, level=0):
+            return [module if alias.name == "*" else f"{module}.{alias.name}" for alias in aliases]
+        case ast.Call(
+            func=ast.Name(id="__import__") | ast.Attribute(attr="import_module"),
+            args=[ast.Constant(value=str(name)), *_],
+        ) if not name.startswith("."):
+            return [name]
+    return []
+
+
+@lru_cache(maxsize=256)
+def defined_tests(source: str) -> tuple[TestFunction, ...]:
+    """Return the tests that pytest will find in `source`, in the order of the file.
+
+    Functions named test*, and methods test* of classes named Test* that have no `__init__`, nested
+    classes included. Empty for a file that does not parse.
+    """
+    if syntax_error(source) is not None:
+        return ()
+    return tuple(_tests_in(ast.parse(source).body, ""))
+
+
+
+def _tests_in(body: list[ast.stmt], prefix: str) -> list[TestFunction]:
+    found: list[TestFunction] = []
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if node.name.startswith("test"):
+                found.append(_test(node, prefix))
+        elif isinstance(node, ast.ClassDef) and node.name.startswith("Test") and _collectable(node):
+            found.extend(_tests_in(node.body, f"{prefix}{node.name}::"))
+    return found
+
+
+def _test(node: ast.FunctionDef | ast.AsyncFunctionDef, prefix: str) -> TestFunction:
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    last = node.end_lineno or node.lineno
+    return TestFunction(id=f"{prefix}{node.name}", first_line=first, last_line=last)
+
+
+def _collectable(node: ast.ClassDef) -> bool:
+    methods = [child.name for child in node.body if isinstance(child, ast.FunctionDef)]
+    return "__init__" not in methods and "__new__" not in methods
+
+
+def public_functions(source: str) -> tuple[str, ...]:
+    """Return the names of the module-level functions and classes, private ones left out."""
+    if syntax_error(source) is not None:
+        return ()
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    names = [node.name for node in ast.parse(source).body if isinstance(node, kinds)]
+    return tuple(name for name in names if not name.startswith("_"))

@@ -1,0 +1,216 @@
+"""From a request and its outcome to the event that it is. Pure, so that a replay reads it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from codetape.states import events as e
+from codetape.states import requests as r
+from codetape.states.answers import (
+    CodeShape,
+    DiagnosisShape,
+    PatchesShape,
+    PlanShape,
+    ReplacementShape,
+    TestsShape,
+    Unusable,
+    VerificationShape,
+    read,
+    whole_text,
+)
+from codetape.states.classify import imports_of
+from codetape.states.diagnosing import diagnosed
+from codetape.states.fences import python_code
+from codetape.states.packages import (
+    distributions_of,
+    merged,
+    name_of,
+    requirement,
+    system_package,
+)
+from codetape.states.patching import apply_patches
+from codetape.states.python_source import defined_tests, imported_names, syntax_error
+from codetape.states.values import (
+    Answer,
+    BuildFailure,
+    CallFailure,
+    ImageRef,
+    Outcome,
+    RunOutcome,
+    SandboxFailure,
+)
+from codetape.states.verdict import verdict
+
+REJECTING = frozenset({"unknown_package", "unknown_system_package", "command"})
+"""Causes of a failed build that name what to leave out."""
+
+
+def interpret(request: r.Request, outcome: Outcome) -> e.Event:
+    """Return the event that `outcome` of `request` is. Raises TypeError if the two do not fit."""
+    match request, outcome:
+        case _, SandboxFailure():
+            return e.SandboxBroke(failure=outcome)
+        case r.ModelRequest(), CallFailure():
+            return e.CallFailed(kind=request.call.kind, failure=outcome)
+        case r.ModelRequest(), Answer():
+            return _read(request, outcome)
+        case r.CheckSandbox(), ImageRef():
+            return e.SandboxReady(image=outcome)
+        case r.CheckSandbox(), BuildFailure():
+            return e.SandboxBroke(failure=SandboxFailure(message=outcome.message, missing=True))
+        case r.BuildImage(), ImageRef():
+            return e.ImageBuilt(image=outcome)
+        case r.BuildImage(), BuildFailure():
+            return _build_ended(request, outcome)
+        case r.RunTests(), RunOutcome():
+            return verdict(request.spec, outcome)
+    raise TypeError(f"{request.name} has no outcome {type(outcome).__name__}")
+
+
+def _read(request: r.ModelRequest, answer: Answer) -> e.Event:
+    try:
+        return _READERS[type(request)](request, answer)
+    except Unusable as why:
+        kind = request.call.kind
+        return e.AnswerRejected(kind=kind, reason=why.reason, detail=why.detail, answer=answer)
+
+
+def _plan(_: r.WritePlan, answer: Answer) -> e.Event:
+    plan = read(answer, PlanShape)
+    return e.Planned(description=plan.description, approach=plan.approach, answer=answer)
+
+
+def _code(_: r.WriteCode, answer: Answer) -> e.Event:
+    shape = _code_shape(answer)
+    if shape.language.strip().lower() not in {"python", "py", "python3"}:
+        raise Unusable("invalid", f"language: {shape.language!r} is not python")
+    source = _source(shape.code, "code")
+    listed = _each(requirement, shape.packages, "packages")
+    system = _each(system_package, shape.system_packages, "system_packages")
+    return e.CodeWritten(
+        source=source,
+        packages=merged((*listed, *distributions_of(imported_names(source)))),
+        system_packages=tuple(sorted(set(system))),
+        answer=answer,
+    )
+
+
+def _code_shape(answer: Answer) -> CodeShape:
+    """Read a code answer; code that came without its JSON is code all the same."""
+    try:
+        return read(answer, CodeShape)
+    except Unusable as why:
+        source = python_code(answer.text or "")
+        if why.reason == "malformed" and syntax_error(source) is None and "\n" in source:
+            return CodeShape(code=source)
+        raise
+
+
+def _source(text: str, field: str) -> str:
+    source = python_code(text)
+    if not source.strip():
+        raise Unusable("empty", f"{field}: there is no code in it")
+    if problem := syntax_error(source):
+        raise Unusable("invalid", f"{field}: it does not parse, {problem}")
+    return source + "\n"
+
+
+def _each(check: Callable[[str], str], names: list[str], field: str) -> list[str]:
+    try:
+        return [check(name) for name in names]
+    except ValueError as error:
+        raise Unusable("invalid", f"{field}: {error}") from error
+
+
+def _tests(_: r.WriteTests, answer: Answer) -> e.Event:
+    source = _source(_test_code(answer), "test_code")
+    if not defined_tests(source):
+        raise Unusable("invalid", "test_code: it defines no test function")
+    return e.TestsWritten(source=source, packages=_packages_of(source), answer=answer)
+
+
+def _test_code(answer: Answer) -> str:
+    """Read a tests answer; a test file that came without its JSON is one all the same."""
+    try:
+        return read(answer, TestsShape).test_code
+    except Unusable as why:
+        source = python_code(whole_text(answer))
+        if why.reason == "malformed" and syntax_error(source) is None and defined_tests(source):
+            return source
+        raise
+
+
+def _packages_of(source: str) -> tuple[str, ...]:
+    return distributions_of(imported_names(source))
+
+
+def _patches(request: r.PatchTests, answer: Answer) -> e.Event:
+    shape = read(answer, PatchesShape)
+    pairs = [(patch.test_name, patch.fixed_code) for patch in shape.patches]
+    result = apply_patches(request.source, pairs, request.failing)
+    if not result.patched:
+        reasons = result.refused or ("The answer has no patch.",)
+        return e.PatchRefused(reasons=reasons, answer=answer)
+    left = sorted({test.partition("[")[0] for test in request.failing} - set(result.patched))
+    return e.TestsPatched(
+        source=result.source,
+        packages=_packages_of(result.source),
+        patched=result.patched,
+        unpatched=tuple(left),
+        refused=result.refused,
+        answer=answer,
+    )
+
+
+def _verified(event: type[e.FixesVerified] | type[e.PatchesVerified]) -> Callable[..., e.Event]:
+    def read_verification(request: r.VerifyCode | r.VerifyTests, answer: Answer) -> e.Event:
+        try:
+            shape = read(answer, VerificationShape)
+        except Unusable as why:
+            return event(unread=str(why), answer=answer)
+        missing = () if shape.all_fixes_applied else tuple(shape.missing_fixes) or request.fixes
+        return event(missing=missing, answer=answer)
+
+    return read_verification
+
+
+def _replacement(request: r.ReplacePackage, answer: Answer) -> e.Event:
+    check = system_package if request.system else requirement
+    try:
+        named = read(answer, ReplacementShape).replacement
+        other = check(named) if named and named.strip() else None
+    except (Unusable, ValueError) as why:
+        return e.PackageReplaced(rejected=request.rejected, unread=str(why), answer=answer)
+    return e.PackageReplaced(rejected=request.rejected, replacement=other, answer=answer)
+
+
+def _diagnosis(request: r.Diagnose, answer: Answer) -> e.Event:
+    sources = [part for m in request.call.messages for part in m.parts]
+    return diagnosed(request.failures, read(answer, DiagnosisShape), answer, imports_of(*sources))
+
+
+def _build_ended(request: r.BuildImage, failure: BuildFailure) -> e.Event:
+    """A package that the image asked for and that does not exist is remembered by its name."""
+    if failure.cause not in REJECTING:
+        return e.BuildFailed(failure=failure)
+    names = {name_of(asked): name_of(asked) for asked in request.spec.requirements}
+    if failure.cause != "unknown_package":
+        both = (*request.spec.system_packages, *request.spec.commands)
+        names = {name: name for name in both}
+    found = tuple(dict.fromkeys(names[n] for n in failure.packages if n in names))
+    if not found:
+        return e.BuildFailed(failure=failure)
+    return e.PackageRejected(failure=failure.model_copy(update={"packages": found}))
+
+
+_READERS: dict[type[r.ModelRequest], Callable[[Any, Answer], e.Event]] = {
+    r.WritePlan: _plan,
+    r.WriteCode: _code,
+    r.VerifyCode: _verified(e.FixesVerified),
+    r.WriteTests: _tests,
+    r.PatchTests: _patches,
+    r.VerifyTests: _verified(e.PatchesVerified),
+    r.ReplacePackage: _replacement,
+    r.Diagnose: _diagnosis,
+}

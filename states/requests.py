@@ -1,0 +1,98 @@
+"""What a state asks of the outside world.
+
+A request is a frozen value and carries all that is needed to interpret its outcome, so that the rules
+read an outcome the same way at once, after a crash and in a replay.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from codetape.states.failures import Failure
+from codetape.states.values import ImageSpec, LlmCall, RunSpec, Value
+
+
+class Request(Value):
+    """Base of all requests; `name` is what people see of it."""
+
+    name: ClassVar[str]
+
+
+class ModelRequest(Request):
+    """Base of the requests that a model answers."""
+
+    call: LlmCall
+
+
+class BuildRequest(Request):
+    """Base of the requests that a sandbox builds for; `seconds` is the limit of wall clock."""
+
+    spec: ImageSpec
+    seconds: float
+
+
+class RunRequest(Request):
+    """Base of the requests that a sandbox runs."""
+
+    spec: RunSpec
+
+
+class CheckSandbox(BuildRequest):
+    """Is there a sandbox? Asked before anything is paid."""
+
+    name = "check_sandbox"
+
+
+class WritePlan(ModelRequest):
+    name = "write_plan"
+
+
+class WriteCode(ModelRequest):
+    name = "write_code"
+
+
+class VerifyCode(ModelRequest):
+    """Are the fixes in the code? Asked only where their text does not tell."""
+
+    name = "verify_code"
+    fixes: tuple[str, ...]
+
+
+class WriteTests(ModelRequest):
+    name = "write_tests"
+
+
+class PatchTests(ModelRequest):
+    """Other bodies for the tests at fault, in the file `source`."""
+
+    name = "patch_tests"
+    source: str
+    failing: tuple[str, ...]
+
+
+class VerifyTests(ModelRequest):
+    """Are the fixes in the tests? Asked only where their text does not tell."""
+
+    name = "verify_tests"
+    fixes: tuple[str, ...]
+
+
+class BuildImage(BuildRequest):
+    name = "build_image"
+
+
+class ReplacePackage(ModelRequest):
+    name = "replace_package"
+    rejected: str
+    system: bool
+
+
+class RunTests(RunRequest):
+    name = "run_tests"
+
+
+class Diagnose(ModelRequest):
+    """Is the solution wrong, or the test? `failures` are all of this run, labelled ones included."""
+
+    name = "diagnose"
+    failures: tuple[Failure, ...]

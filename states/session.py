@@ -1,0 +1,242 @@
+"""The folded session: all that the rules may know, derived from the tape and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
+
+from codetape.states import packages
+from codetape.states.failures import Failure
+from codetape.states.job import Job
+from codetape.states.machine import State
+from codetape.states.values import (
+    BuildFailure,
+    CallFailure,
+    FailureClass,
+    ImageRef,
+    ImageSpec,
+    RunOutcome,
+    Value,
+)
+
+NO_JOB = Job(prompt="-")
+"""Stands in a session before its first event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What was paid: sums over the tape. Calls without a usage or a price are counted apart."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    uncounted_calls: int = 0
+    unpriced_calls: int = 0
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars, or None if the price of any call is unknown."""
+        return None if self.unpriced_calls else self.usd
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The present code and what it needs."""
+
+    source: str
+    packages: tuple[str, ...] = ()
+    system_packages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tests:
+    """The present test file and what it needs."""
+
+    source: str
+    packages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A repair under way. `missing` are the fixes that the last answer left out.
+
+    `verdict` is unproven while nobody has said whether the fixes are in; refused where no part of the
+    answer could be used.
+    """
+
+    of: Literal["code", "tests"]
+    rounds: int = 0
+    verdict: Literal["open", "unproven", "applied", "missing", "refused"] = "open"
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A package that does not exist, or a command that fails. `answered`: the model was asked."""
+
+    name: str
+    kind: Literal["package", "system_package", "command"]
+    reason: str
+    answered: bool = False
+    replacement: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a session ended. `failure` is None if it ended well."""
+
+    failure: FailureClass | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The auto-coder's session after its last event.
+
+    `tried` holds (identity of a failure, label) for each repair that was made; it starts anew when
+    the tests are rewritten. `runs` holds a key for each (code, tests, image) that ran. `rejections`
+    counts answers of one kind in a row that could not be used, `call_failures` calls in a row that
+    brought none, `broken` failures of the sandbox in a row.
+    """
+
+    id: str
+    state: State = State.NEEDS_CODE
+    seq: int = 0
+    job: Job = NO_JOB
+    sandbox: ImageRef | None = None
+    plan: tuple[str, str] | None = None
+    code: Solution | None = None
+    tests: Tests | None = None
+    image: ImageRef | None = None
+    run: RunOutcome | None = None
+    build_failure: BuildFailure | None = None
+    failed_builds: frozenset[str] = frozenset()  # keys of specifications
+    failures: tuple[Failure, ...] = ()
+    repair: Repair | None = None
+    asked_packages: tuple[str, ...] = ()
+    asked_system_packages: tuple[str, ...] = ()
+    asked_commands: tuple[str, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    tried: frozenset[tuple[str, FailureClass]] = frozenset()
+    runs: frozenset[str] = frozenset()
+    history: tuple[str, ...] = ()  # what was tried, in words, for the next prompt
+    notes: tuple[str, ...] = ()
+    attempts: int = 0
+    rejections: int = 0
+    rejection: str = ""  # why the last answer could not be used
+    rejected_text: str = ""  # and what it said
+    call_failures: int = 0
+    call_failure: CallFailure | None = None
+    broken: int = 0
+    sandbox_missing: bool = False
+    comes_back: bool = False  # what kept the tests from being collected had been repaired before
+    totals: Totals = field(default_factory=Totals)
+    seconds: float = 0.0
+    paused: str | None = None
+    ending: Ending | None = None
+
+    @property
+    def done(self) -> bool:
+        """True at the end of the session: nothing can follow."""
+        return self.state is State.DONE
+
+    @property
+    def spec(self) -> ImageSpec:
+        """The image that the present code, tests and wishes need."""
+        return _spec(
+            self.job,
+            self.code,
+            self.tests,
+            self.asked_packages,
+            self.asked_system_packages,
+            self.asked_commands,
+            self.rejected,
+        )
+
+    @property
+    def run_key(self) -> str:
+        """Equal for equal (code, tests, image specification)."""
+        return RunKey(
+            code=self.code.source if self.code else "",
+            tests=self.tests.source if self.tests else "",
+            spec=self.spec.key,
+        ).key
+
+    @property
+    def unanswered(self) -> Rejected | None:
+        """The first rejected package for which the model was not asked for another."""
+        return next((r for r in self.rejected if r.kind != "command" and not r.answered), None)
+
+
+class RunKey(Value):
+    """What makes two runs the same."""
+
+    code: str
+    tests: str
+    spec: str
+
+
+def base_spec(job: Job) -> ImageSpec:
+    """The bare base: to ask for it is to ask whether there is a sandbox."""
+    return ImageSpec(base=job.base_image, python=job.python)
+
+
+def _spec(
+    job: Job,
+    code: Solution | None,
+    tests: Tests | None,
+    asked: tuple[str, ...],
+    asked_system: tuple[str, ...],
+    asked_commands: tuple[str, ...],
+    rejected: tuple[Rejected, ...],
+) -> ImageSpec:
+    wanted = [*job.base_packages, *asked, *(code.packages if code else ())]
+    wanted += [] if job.skip_tests else ["pytest", *(tests.packages if tests else ())]
+    system = [*job.system_packages, *asked_system, *(code.system_packages if code else ())]
+    commands = dict.fromkeys((*job.commands, *asked_commands))
+    refused = {(r.kind, r.name): r.replacement for r in rejected}
+    return _image_spec(
+        job.base_image,
+        job.python,
+        packages.merged(_allowed(wanted, "package", refused)),
+        tuple(sorted(set(_allowed(system, "system_package", refused)))),
+        tuple(_allowed(commands, "command", refused)),
+    )
+
+
+@lru_cache(maxsize=256)
+def _image_spec(
+    base: str,
+    python: str | None,
+    requirements: tuple[str, ...],
+    system_packages: tuple[str, ...],
+    commands: tuple[str, ...],
+) -> ImageSpec:
+    """One object per content, so that its key is computed once."""
+    return ImageSpec(
+        base=base,
+        python=python,
+        requirements=requirements,
+        system_packages=system_packages,
+        commands=commands,
+    )
+
+
+def _allowed(
+    names: Iterable[str], kind: str, refused: dict[tuple[str, str], str | None]
+) -> list[str]:
+    """Put replacements in the place of what was rejected; drop what has none."""
+    kept: list[str] = []
+    for name in names:
+        bare = packages.name_of(name) if kind == "package" else name
+        seen: set[str] = set()
+        while (kind, bare) in refused and bare not in seen:
+            seen.add(bare)
+            name = refused[(kind, bare)] or ""
+            bare = packages.name_of(name) if kind == "package" else name
+        if name and bare not in seen:
+            kept.append(name)
+    return kept

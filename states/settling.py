@@ -1,0 +1,83 @@
+"""What follows from a session without asking anyone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from codetape.states import events as e
+from codetape.states.classify import imports_of, needs_of
+from codetape.states.ladder import is_labelled, relabelled
+from codetape.states.machine import State
+from codetape.states.requests import ModelRequest
+from codetape.states.session import Session
+from codetape.states.wanting import wanted
+
+NOTHING_FOLLOWS = frozenset(
+    {State.NEEDS_CODE, State.NEEDS_TESTS, State.NEEDS_REBUILD, State.DIAGNOSING}
+)
+"""The states whose work would be in vain with no attempt left: nothing could run after it."""
+
+
+def settle(s: Session) -> e.Event | None:
+    """Return the event that follows by itself, or None if the outside world has to be asked."""
+    if s.done or s.paused:
+        return None
+    for rule in _RULES:
+        if event := rule(s):
+            return event
+    return None
+
+
+def _attempts(s: Session) -> e.Event | None:
+    if s.state in NOTHING_FOLLOWS and s.attempts >= s.job.max_iterations:
+        return e.AttemptsSpent(attempts=s.attempts)
+    return None
+
+
+def _relabelling(s: Session) -> e.Event | None:
+    return relabelled(s) if s.state is State.RECLASSIFY else None
+
+
+def _no_progress(s: Session) -> e.Event | None:
+    if s.state is State.TESTING and s.run_key in s.runs:
+        return e.RepairFailed(reason="the same code, tests and image ran before")
+    if s.state is State.NEEDS_REBUILD and s.spec.key in s.failed_builds and not s.unanswered:
+        return e.RepairFailed(reason="the build of the same image failed before")
+    return None
+
+
+def _evidence(s: Session) -> e.Event | None:
+    """Every label is known: no model is asked for what a report proves."""
+    if s.state is State.DIAGNOSING and all(is_labelled(f) for f in s.failures):
+        needs = needs_of(s.failures, session_imports(s))
+        return e.Diagnosed(by="evidence", failures=s.failures, needs=needs)
+    return None
+
+
+def session_imports(s: Session) -> tuple[str, ...]:
+    """What the present code and tests import."""
+    return imports_of(s.code.source if s.code else "", s.tests.source if s.tests else "")
+
+
+def _budget(s: Session) -> e.Event | None:
+    budget, paid = s.job.budget, s.totals
+    spent: tuple[tuple[str, float, float | None], ...] = (
+        ("usd", paid.usd, budget.usd),
+        ("tokens", paid.input_tokens + paid.output_tokens, budget.tokens),
+        ("calls", paid.calls, budget.calls),
+        ("seconds", s.seconds, budget.seconds),
+    )
+    over = [(name, have, most) for name, have, most in spent if most is not None and have >= most]
+    if over and any(isinstance(request, ModelRequest) for request in wanted(s)):
+        name, have, most = over[0]
+        return e.BudgetSpent.model_validate({"limit": name, "spent": have, "allowed": most})
+    return None
+
+
+_RULES: tuple[Callable[[Session], e.Event | None], ...] = (
+    _relabelling,
+    _attempts,
+    _no_progress,
+    _evidence,
+    _budget,
+)

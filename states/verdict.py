@@ -1,0 +1,105 @@
+"""What a run of the tests proves.
+
+A pass needs evidence: every test that the file defines was reported, one passed at least, none
+failed, and the end marker is there. An exit status proves nothing.
+"""
+
+from __future__ import annotations
+
+from codetape.states import events as e
+from codetape.states.classify import (
+    collection_failure,
+    failures_of,
+    imports_of,
+    limit_problem,
+)
+from codetape.states.failures import COLLECTION, Failure, base_id
+from codetape.states.python_source import defined_tests
+from codetape.states.values import (
+    FailureClass,
+    Problem,
+    RunOutcome,
+    RunSpec,
+    SandboxFailure,
+    TestReport,
+)
+
+WHOLE_RUN = "(run)"
+"""The test id of a failure that belongs to no single test."""
+
+
+def verdict(spec: RunSpec, run: RunOutcome) -> e.Event:
+    """Return TestsPassed, TestsFailed, TestsNotCollected or SandboxBroke."""
+    imports = imports_of(*(file.text for file in spec.files))
+    if limit := limit_problem(run):
+        return e.TestsFailed(run=run, failures=_limit_failures(run, limit, imports))
+    if run.report is None:
+        failure = SandboxFailure(message=_no_report(run))
+        return e.SandboxBroke(failure=failure, run=run)
+    if run.report.errors:
+        return _not_collected(run, run.report.errors[0], imports)
+    return _by_report(spec, run, run.report, imports)
+
+
+def _no_report(run: RunOutcome) -> str:
+    how = f"signal {run.signal}" if run.signal else f"exit status {run.exit_status}"
+    return f"the run ended without a report ({how}): {run.stderr.strip()[-500:]}"
+
+
+def _by_report(
+    spec: RunSpec, run: RunOutcome, report: TestReport, imports: tuple[str, ...]
+) -> e.Event:
+    failures = failures_of(report, imports)
+    if not report.finished:
+        return e.TestsFailed(run=run, failures=(*failures, _cut_short(run, report)))
+    failures += _unreported(spec, report)
+    if failures:
+        return e.TestsFailed(run=run, failures=failures)
+    if not any(result.outcome == "passed" for result in report.results):
+        nothing = Problem(type="NoTestsRan", message="no test was executed")
+        return _not_collected(run, nothing, imports)
+    return e.TestsPassed(run=run)
+
+
+def _not_collected(run: RunOutcome, problem: Problem, imports: tuple[str, ...]) -> e.Event:
+    return e.TestsNotCollected(run=run, failure=collection_failure(problem, imports))
+
+
+def _cut_short(run: RunOutcome, report: TestReport) -> Failure:
+    """The process ended before pytest did: os._exit, a signal, a crash of an extension."""
+    how = f"signal {run.signal}" if run.signal else f"exit status {run.exit_status}"
+    return Failure(
+        test_id=report.running or WHOLE_RUN,
+        problem=Problem(type="ProcessEnded", message=f"the process ended with {how}"),
+        label=FailureClass.LOGIC,
+        because="the code ended the process in the middle of the tests",
+    )
+
+
+def _unreported(spec: RunSpec, report: TestReport) -> tuple[Failure, ...]:
+    """A test that the file defines and that the run says nothing about did not pass."""
+    reported = {base_id(result.id) for result in report.results}
+    expected = [t.id for f in spec.files if f.name == "test_solution.py" for t in defined_tests(f.text)]
+    return tuple(
+        Failure(
+            test_id=test,
+            problem=Problem(type="NotReported", message="the run has no result for this test"),
+            label=FailureClass.TEST_ERROR,
+            because="pytest did not run it",
+        )
+        for test in dict.fromkeys(expected)
+        if test not in reported
+    )
+
+
+def _limit_failures(
+    run: RunOutcome, limit: Problem, imports: tuple[str, ...]
+) -> tuple[Failure, ...]:
+    """A limit ended the run: in the test that was running, if that is known."""
+    report = run.report
+    failed = failures_of(report, imports) if report else ()
+    where = (report.running if report else None) or (WHOLE_RUN if report else COLLECTION)
+    resource = Failure(
+        test_id=where, problem=limit, label=FailureClass.RESOURCE, because=limit.message
+    )
+    return (*(f for f in failed if f.test_id != where), resource)

@@ -1,0 +1,121 @@
+"""What a state asks for: the requests of a session, the one that the state waits for first."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+from codetape.states import prompts
+from codetape.states import requests as r
+from codetape.states.failures import COLLECTION
+from codetape.states.ladder import faulty_code, faulty_tests, image_would_change
+from codetape.states.machine import State
+from codetape.states.session import Session, base_spec
+from codetape.states.values import HostFile, RunSpec, TextFile
+
+FIRST_DELAY, LONGEST_DELAY = 1.0, 60.0
+"""Seconds before the first and between the last calls of a row that failed."""
+
+
+def wanted(s: Session) -> tuple[r.Request, ...]:
+    """Return the requests that the session calls for; none if it is paused or done."""
+    if s.done or s.paused:
+        return ()
+    if s.sandbox is None:
+        return (r.CheckSandbox(spec=base_spec(s.job), seconds=s.job.build_seconds),)
+    return _WANTED[s.state](s)
+
+
+def _needs_code(s: Session) -> tuple[r.Request, ...]:
+    if s.plan is None and s.job.plan:
+        return (r.WritePlan(call=prompts.plan(s)),)
+    if s.repair and s.repair.verdict == "unproven":
+        fixes = tuple(f.fix for f in faulty_code(s.failures) if f.fix)
+        return (r.VerifyCode(call=prompts.verify_code(s, fixes), fixes=fixes),)
+    return (r.WriteCode(call=prompts.code(s)),)
+
+
+def _needs_tests(s: Session) -> tuple[r.Request, ...]:
+    ahead = _build(s) if image_would_change(s) and s.unanswered is None else ()
+    return (_test_request(s), *ahead)
+
+
+def _test_request(s: Session) -> r.Request:
+    faults = faulty_tests(s.failures)
+    if s.tests is None or any(f.test_id == COLLECTION for f in faults):
+        return r.WriteTests(call=prompts.tests(s))
+    if s.repair and s.repair.verdict == "unproven":
+        fixes = tuple(f.fix for f in faults if f.fix)
+        return r.VerifyTests(call=prompts.verify_tests(s, fixes), fixes=fixes)
+    failing = tuple(f.test_id for f in faults)
+    return r.PatchTests(call=prompts.patch_tests(s), source=s.tests.source, failing=failing)
+
+
+def _needs_rebuild(s: Session) -> tuple[r.Request, ...]:
+    if rejected := s.unanswered:
+        system = rejected.kind == "system_package"
+        call = prompts.replace_package(s, rejected)
+        return (r.ReplacePackage(call=call, rejected=rejected.name, system=system),)
+    return _build(s)
+
+
+def _build(s: Session) -> tuple[r.Request, ...]:
+    if s.spec.key in s.failed_builds:
+        return ()
+    return (r.BuildImage(spec=s.spec, seconds=s.job.build_seconds),)
+
+
+def _testing(s: Session) -> tuple[r.Request, ...]:
+    return (r.RunTests(spec=run_of_tests(s)),)
+
+
+def run_of_tests(s: Session) -> RunSpec:
+    """Return the run of the present tests against the present code."""
+    assert s.image and s.code and s.tests, "Testing is entered with an image, code and tests"
+    return RunSpec(
+        purpose="tests",
+        image=s.image.model_copy(update={"cached": None, "seconds": None}),
+        files=(
+            TextFile(name="solution.py", text=s.code.source),
+            TextFile(name="test_solution.py", text=s.tests.source),
+        ),
+        host_files=tuple(HostFile(name=x.name, path=x.path) for x in s.job.samples),
+        environment=s.job.environment,
+        secrets=s.job.secrets,
+        network=s.job.network_access,
+        limits=s.job.limits,
+    )
+
+
+def _diagnosing(s: Session) -> tuple[r.Request, ...]:
+    return (r.Diagnose(call=prompts.diagnosis(s), failures=s.failures),)
+
+
+def _nothing(_: Session) -> tuple[r.Request, ...]:
+    return ()
+
+
+_WANTED: dict[State, Callable[[Session], tuple[r.Request, ...]]] = {
+    State.NEEDS_CODE: _needs_code,
+    State.NEEDS_TESTS: _needs_tests,
+    State.NEEDS_REBUILD: _needs_rebuild,
+    State.TESTING: _testing,
+    State.DIAGNOSING: _diagnosing,
+    State.RECLASSIFY: _nothing,
+    State.DONE: _nothing,
+}
+
+
+def delay(s: Session) -> float:
+    """Return the seconds to wait before the next call to a model.
+
+    What the provider asked for, else doubling with a jitter of a quarter that comes from the seed, so
+    that it is the same in each run and differs between sessions.
+    """
+    if s.call_failures == 0 or s.call_failure is None:
+        return 0.0
+    if s.call_failure.retry_after is not None:
+        return s.call_failure.retry_after
+    longest = min(FIRST_DELAY * 2 ** (s.call_failures - 1), LONGEST_DELAY)
+    draw = hashlib.sha256(f"{s.job.seed} {s.id} {s.seq}".encode()).digest()[0] / 255
+    return round(longest * (0.75 + 0.25 * draw), 3)
