@@ -262,7 +262,8 @@ def _silent(file: str) -> bool:
 
 
 def bounded(text: str, size: int = TEXT) -> str:
-    """Return `text`, or its head and tail with the number of characters that were cut."""
+    """Return `text` without lone surrogates: whole, or its head and tail and how much was cut."""
+    text = text.encode("utf-8", "backslashreplace").decode()
     if len(text) <= size:
         return text
     half = size // 2
@@ -420,10 +421,15 @@ class Plugin:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Write the result of a test when its teardown is over."""
-        self._report.write("result", id=_id(nodeid), captured=self._recorder.take(), **self._test)
+        self._report.write(
+            "result",
+            id=_id(nodeid),
+            captured=bounded(self._recorder.take(), 2 * TEXT),
+            **self._test,
+        )
 
 
-class Stopped(Exception):  # noqa: N818
+class Stopped(Exception):
     """Stands for what would have ended pytest; that is its cause."""
 
 
@@ -440,7 +446,7 @@ def _decorate(pytest: Any) -> None:
 
 def _id(nodeid: str) -> str:
     """Return what follows the file name; the rest may hold anything, also `::`."""
-    return nodeid.partition("::")[2]
+    return nodeid.partition("::")[2].encode("utf-8", "backslashreplace").decode()
 
 
 if __name__ == "__main__":

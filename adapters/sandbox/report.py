@@ -1,0 +1,148 @@
+"""Makes a TestReport of what runner.py wrote. The bytes are hostile: tested code may add some.
+
+A line counts if it is JSON, carries the nonce and is the next in the sequence. Everything else is
+passed over, and a lost or damaged line breaks the sequence, so that the end marker is not reached:
+garbage can spoil a report, it cannot complete one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue, ValidationError
+
+from codetape.states.values import Problem, TestReport, TestResult
+
+MOST = 64 << 20  # bytes of a report that are read; a longer one is an unfinished one
+LINE = 1 << 20  # bytes of one line; the runner writes a few tens of kilobytes at most
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How the child of the runner ended: one of `status` and `signal`, and its peak, in bytes."""
+
+    status: int | None
+    signal: int | None
+    peak_memory: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a report says. None: it does not say."""
+
+    report: TestReport | None = None
+    exit: Exit | None = None
+
+
+def read_report(data: bytes, nonce: str) -> Heard:
+    """Read the lines of a report. Never raises, whatever the bytes are."""
+    reading = _Reading()
+    left: Exit | None = None
+    for line in data[:MOST].split(b"\n"):
+        fact = _fact(line, nonce)
+        if fact is None:
+            continue
+        if fact.get("kind") == "exit":
+            left = left or _exit(fact)
+        elif fact.get("seq") == reading.seq + 1 and not reading.finished:
+            reading.take(fact)
+    return Heard(reading.report(), left)
+
+
+def _fact(line: bytes, nonce: str) -> dict[str, JsonValue] | None:
+    """Return the line as an object, or None if it is none of the runner's."""
+    if not line or len(line) > LINE:
+        return None
+    try:
+        fact = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return fact if isinstance(fact, dict) and fact.get("nonce") == nonce else None
+
+
+def _exit(fact: dict[str, JsonValue]) -> Exit | None:
+    numbers = [fact.get(name) for name in ("status", "signal", "peak_memory")]
+    if any(number is not None and type(number) is not int for number in numbers):
+        return None
+    status, signal, peak = (number if isinstance(number, int) else None for number in numbers)
+    return Exit(status, signal, peak)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The report as far as it has been read."""
+
+    seq: int = 0
+    finished: bool = False
+    python: str | None = None
+    running: str | None = None
+    collected: dict[str, None] = field(default_factory=dict)  # an ordered set
+    results: dict[str, TestResult] = field(default_factory=dict)
+    errors: list[Problem] = field(default_factory=list)
+
+    def take(self, fact: dict[str, JsonValue]) -> None:
+        """Take the next line. One that does not fit is left out, and so is all that follows it."""
+        try:
+            fits = self._fit(fact)
+        except ValidationError:
+            fits = False
+        self.seq += fits
+
+    def _fit(self, fact: dict[str, JsonValue]) -> bool:
+        """Merge `fact`; False if it cannot come from the runner here."""
+        body = {name: fact[name] for name in fact.keys() - {"nonce", "seq", "kind"}}
+        if (fact.get("kind") == "begin") != (self.seq == 0):
+            return False
+        match fact.get("kind"):
+            case "begin":
+                return self._begin(body.get("python"))
+            case "end":
+                self.finished = self.running is None
+                return self.finished
+            case "error":
+                self.errors.append(Problem.model_validate(body.get("problem")))
+                return True
+            case "collected":
+                return self._collect(body.get("ids"))
+            case "start":
+                return self._start(body.get("id"))
+            case "result":
+                return self._result(TestResult.model_validate(body))
+        return False
+
+    def _begin(self, python: JsonValue) -> bool:
+        self.python = python if isinstance(python, str) else None
+        return self.python is not None
+
+    def _collect(self, ids: JsonValue) -> bool:
+        if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
+            return False
+        self.collected.update(dict.fromkeys(str(one) for one in ids))
+        return True
+
+    def _start(self, test: JsonValue) -> bool:
+        if self.running is not None or test not in self.collected or test in self.results:
+            return False
+        self.running = str(test)
+        return True
+
+    def _result(self, result: TestResult) -> bool:
+        if result.id != self.running:
+            return False
+        self.results[result.id] = result
+        self.running = None
+        return True
+
+    def report(self) -> TestReport | None:
+        """Return the report, or None if not even its beginning was there."""
+        if self.seq == 0:
+            return None
+        return TestReport(
+            finished=self.finished,
+            collected=tuple(self.collected),
+            results=tuple(self.results.values()),
+            errors=tuple(self.errors),
+            running=self.running,
+            python=self.python,
+        )
