@@ -13,6 +13,7 @@ import tempfile
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "codetape"
@@ -21,7 +22,7 @@ PACKAGE = "codetape"
 def main() -> int:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     folders: dict[str, str] = project["package-dir"]
-    complaints = [*check_links(folders), *check_packages(folders, project["packages"])]
+    complaints = [*check_links(folders), *check_packages(folders, project)]
     for complaint in complaints:
         print(complaint, file=sys.stderr)
     # The contracts are checked all the same: one run names all that is wrong.
@@ -31,9 +32,8 @@ def main() -> int:
 def check_links(folders: dict[str, str]) -> Iterator[str]:
     """The front door's `__init__.py` makes the links a package; its other files need none."""
     links = ROOT / "stubs" / PACKAGE
-    wanted = {name.rpartition(".")[2]: folder for name, folder in folders.items()}
-    wanted = {"__init__.py" if name == PACKAGE else name: where for name, where in wanted.items()}
-    wanted["__init__.py"] += "/__init__.py"
+    wanted = {name.removeprefix(f"{PACKAGE}."): folder for name, folder in folders.items()}
+    wanted["__init__.py"] = f"{wanted.pop(PACKAGE)}/__init__.py"
     for name, where in wanted.items():
         link = links / name
         if not link.is_symlink() or os.readlink(link) != f"../../{where}":
@@ -42,18 +42,22 @@ def check_links(folders: dict[str, str]) -> Iterator[str]:
         yield f"stubs/{PACKAGE}/{extra} is no package of pyproject.toml's package-dir"
 
 
-def check_packages(folders: dict[str, str], listed: list[str]) -> Iterator[str]:
+def check_packages(folders: dict[str, str], project: dict[str, Any]) -> Iterator[str]:
     """What pyproject.toml does not list works from a checkout and is missing in a wheel."""
+    listed, data = set(project["packages"]), project["package-data"]["*"]
     found = set()
     for name, folder in folders.items():
-        for path in (ROOT / folder).rglob("*.py"):
-            below = path.parent.relative_to(ROOT / folder)
-            found.add(".".join([name, *below.parts]))
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_dir() or path.name == "README.md" or path.parent.name == "__pycache__":
+                continue
+            found.add(".".join([name, *path.parent.relative_to(ROOT / folder).parts]))
             if not (path.parent / "__init__.py").exists():
                 yield f"{path.parent.relative_to(ROOT)} has no __init__.py"
-    for name in sorted(found - set(listed)):
+            if path.suffix != ".py" and not any(path.match(pattern) for pattern in data):
+                yield f"{path.relative_to(ROOT)} is no package-data of pyproject.toml"
+    for name in sorted(found - listed):
         yield f"add {name} to packages in pyproject.toml"
-    for name in sorted(set(listed) - found):
+    for name in sorted(listed - found):
         yield f"remove {name} from packages in pyproject.toml: it has no file"
 
 
@@ -66,7 +70,7 @@ def check_imports(folders: dict[str, str]) -> int:
             (whole / entry.name).symlink_to(entry)
         for name, folder in folders.items():
             if name != PACKAGE:
-                (whole / name.rpartition(".")[2]).symlink_to(ROOT / folder)
+                (whole / name.removeprefix(f"{PACKAGE}.")).symlink_to(ROOT / folder)
         contracts = ROOT / ".importlinter"
         command = ["lint-imports", "--no-logo", "--no-cache", str(contracts)]
         # From that folder: import-linter looks where it stands before it looks elsewhere.
