@@ -49,6 +49,8 @@ def main() -> None:
     options = _options()
     where = _open(options.report)
     nonce = _nonce(options.nonce)
+    report = Report(where, nonce)
+    report.write("begin", python=f"{sys.version_info.major}.{sys.version_info.minor}")
     child = os.fork()
     if child == 0:
         os.setsid()
@@ -57,7 +59,8 @@ def main() -> None:
         if options.purpose == "script":
             os.close(where)
             _script(options.inputs, options.arguments)
-        _tests(Report(where, nonce), os.path.abspath(options.inputs))
+        report.adopt()
+        _tests(report, os.path.abspath(options.inputs))
     _exit(_watch(child, where, nonce))
 
 
@@ -131,13 +134,17 @@ def _script(inputs: str, arguments: list[str]) -> None:
 
 
 class Report:
-    """Writes facts, in order, from the process that made it: a forked test child stays silent."""
+    """Writes facts, in order, from one process: a child that a test forks stays silent."""
 
     def __init__(self, descriptor: int, nonce: str) -> None:
         self._descriptor = descriptor
         self._nonce = nonce
         self._owner = _getpid()
         self._seq = 0
+
+    def adopt(self) -> None:
+        """Go on writing from this process, a child of the one that began."""
+        self._owner = _getpid()
 
     def write(self, kind: str, **facts: object) -> None:
         """Append one line."""
@@ -150,8 +157,6 @@ class Report:
 
 def _tests(report: Report, inputs: str) -> None:
     """Run pytest on test_solution.py, write the end marker and leave. Never returns."""
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    report.write("begin", python=version)
     places = Places(inputs)
     status = 1
     try:
