@@ -31,7 +31,7 @@ class LlmError(Exception):
         self.failure = failure
 
 
-class SandboxBroken(Exception):  # noqa: N818 - the sandbox is what broke
+class SandboxBroken(Exception):
     """The sandbox itself did not work; `failure` says whether it is there at all."""
 
     def __init__(self, failure: SandboxFailure) -> None:
@@ -116,7 +116,7 @@ class StoreError(Exception):
     """Base of what a store raises."""
 
 
-class ConcurrentAppend(StoreError):  # noqa: N818
+class ConcurrentAppend(StoreError):
     """Another writer has appended this seq already: `session`, `seq`."""
 
     def __init__(self, session: str, seq: int) -> None:
@@ -125,7 +125,7 @@ class ConcurrentAppend(StoreError):  # noqa: N818
         self.seq = seq
 
 
-class SessionOwned(StoreError):  # noqa: N818
+class SessionOwned(StoreError):
     """Somebody alive holds the session: `session`, `owner`."""
 
     def __init__(self, session: str, owner: str) -> None:
@@ -134,7 +134,7 @@ class SessionOwned(StoreError):  # noqa: N818
         self.owner = owner
 
 
-class LeaseLost(StoreError):  # noqa: N818
+class LeaseLost(StoreError):
     """The lease was taken over; nothing was written: `session`, `owner` (the new one, if known)."""
 
     def __init__(self, session: str, owner: str | None) -> None:
@@ -143,7 +143,7 @@ class LeaseLost(StoreError):  # noqa: N818
         self.owner = owner
 
 
-class UnknownSession(StoreError):  # noqa: N818
+class UnknownSession(StoreError):
     """There is no such session, or the prefix fits more than one: `prefix`, `candidates`."""
 
     def __init__(self, prefix: str, candidates: tuple[str, ...] = ()) -> None:
@@ -153,7 +153,7 @@ class UnknownSession(StoreError):  # noqa: N818
         self.candidates = candidates
 
 
-class DamagedTape(StoreError):  # noqa: N818
+class DamagedTape(StoreError):
     """The tape is not what was written: `session`, `seq` of the first bad event, `reason`."""
 
     def __init__(self, session: str, seq: int, reason: str) -> None:
@@ -163,7 +163,7 @@ class DamagedTape(StoreError):  # noqa: N818
         self.reason = reason
 
 
-class StoreUnusable(StoreError):  # noqa: N818
+class StoreUnusable(StoreError):
     """The store cannot be opened or written (full disk, read-only, newer version): `path`, `reason`."""
 
     def __init__(self, path: str, reason: str) -> None:

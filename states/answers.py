@@ -87,9 +87,7 @@ class ReplacementShape(Shape):
 
 class ConstraintShape(Shape):
     column_name: str
-    check_type: Literal[
-        "greater_than", "less_than", "between", "regex", "isin", "not_null", "none"
-    ]
+    check_type: Literal["greater_than", "less_than", "between", "regex", "isin", "not_null", "none"]
     parameters: dict[str, Any] = Field(default_factory=dict)
     explanation: str = ""
 
@@ -108,7 +106,7 @@ SHAPES: dict[str, type[Shape]] = {
 """Kind of call to shape of answer."""
 
 
-class Unusable(Exception):  # noqa: N818 - it is the answer that is unusable
+class Unusable(Exception):
     """An answer that cannot be read: `reason` as in AnswerRejected, `detail` for people and models."""
 
     def __init__(
@@ -167,4 +165,6 @@ def json_object(text: str) -> object:
 
 def _in_words(error: ValidationError) -> str:
     facts = error.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(f"{'.'.join(map(str, fact['loc'])) or 'answer'}: {fact['msg']}" for fact in facts)
+    return "; ".join(
+        f"{'.'.join(map(str, fact['loc'])) or 'answer'}: {fact['msg']}" for fact in facts
+    )

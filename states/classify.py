@@ -9,7 +9,6 @@ from __future__ import annotations
 from codetape.states import packages
 from codetape.states.events import Needs
 from codetape.states.failures import COLLECTION, Failure
-from codetape.states.python_source import imported_names
 from codetape.states.values import FailureClass, Problem, RunOutcome, TestReport, TestResult
 
 LOGIC, TEST_ERROR = FailureClass.LOGIC, FailureClass.TEST_ERROR
@@ -110,8 +109,3 @@ def needs_of(failures: tuple[Failure, ...], imports: tuple[str, ...]) -> Needs:
     """Return the distributions whose absence the failures prove."""
     missing = [missing_module(f.problem, imports) for f in failures if f.label is ENVIRONMENT]
     return Needs(packages=packages.distributions_of(m for m in missing if m))
-
-
-def imports_of(*sources: str) -> tuple[str, ...]:
-    """Return what any of the sources imports, sorted."""
-    return tuple(sorted({name for source in sources for name in imported_names(source)}))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from codetape.states import events as e
 from codetape.states.answers import DiagnosisShape, FailureShape
 from codetape.states.classify import needs_of
@@ -59,14 +61,14 @@ def _finding(failure: Failure, findings: list[FailureShape]) -> FailureShape | N
 
 
 def _names_parameter(name: str, short: str) -> bool:
-    return name.split("[")[0].split("::")[-1] == short
+    return name.split("[", maxsplit=1)[0].rsplit("::", maxsplit=1)[-1] == short
 
 
-def _valid(check: object, names: list[str]) -> list[str]:
+def _valid(check: Callable[[str], str], names: list[str]) -> list[str]:
     kept: list[str] = []
     for name in names:
         try:
-            kept.append(check(name))  # type: ignore[operator]
+            kept.append(check(name))
         except ValueError:
             continue
     return kept

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from codetape.states import events as e
-from codetape.states.classify import imports_of, needs_of
+from codetape.states.classify import needs_of
 from codetape.states.failures import Failure
 from codetape.states.fixes import is_applied
-from codetape.states.ladder import faulty_code, is_labelled, faulty_tests
+from codetape.states.ladder import faulty_code, faulty_tests, is_labelled
 from codetape.states.packages import merged
-from codetape.states.session import Rejected, Repair, Session, Solution, Tests, Totals
+from codetape.states.session import Rejected, Repair, Session, Solution, Tests, Totals, Verdict
 from codetape.states.values import Answer, FailureClass, RunOutcome
 
 LAST_TRIED = 12
@@ -97,7 +97,7 @@ def _judged(repair: Repair | None, fixes: list[str], before: str, after: str) ->
 def _verified(s: Session, event: e.FixesVerified | e.PatchesVerified) -> Session:
     if s.repair is None:
         return s
-    verdict = "missing" if event.missing else "applied"
+    verdict: Verdict = "missing" if event.missing else "applied"
     return replace(s, repair=replace(s.repair, verdict=verdict, missing=event.missing))
 
 
@@ -198,7 +198,7 @@ def _kept(s: Session, failure: Failure) -> Failure:
 def _tests_not_collected(s: Session, event: e.TestsNotCollected) -> Session:
     failure = event.failure
     mark = (failure.identity, failure.label)
-    needs = needs_of((failure,), _imports(s))
+    needs = needs_of((failure,), s.imports)
     s = _asked(_ran(s, event.run), needs)
     return replace(s, failures=(failure,), comes_back=mark in s.tried, tried=s.tried | {mark})
 
@@ -300,10 +300,6 @@ def _noted(s: Session, event: e.Noted) -> Session:
 
 def _unchanged(s: Session, _: e.Event) -> Session:
     return s
-
-
-def _imports(s: Session) -> tuple[str, ...]:
-    return imports_of(s.code.source if s.code else "", s.tests.source if s.tests else "")
 
 
 _FOLDS: dict[type[e.Event], Callable[[Session, Any], Session]] = {

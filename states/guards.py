@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codetape.states.ladder import faulty_code, image_would_change, faulty_tests
+from codetape.states.ladder import faulty_code, faulty_tests, image_would_change
 from codetape.states.session import Session
 from codetape.states.values import FailureClass
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from codetape.states.values import Limits, Value
 
@@ -49,9 +49,9 @@ class Job(Value):
     prompt: str
     name: str = "auto-coder"
     model: str = "scripted"
-    models: dict[str, str] = {}
+    models: dict[str, str] = Field(default_factory=dict)
     system_prompt: str = ""
-    parameters: dict[str, JsonValue] = {}
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
     schema_text: str = ""
     constraints: tuple[str, ...] = ()
     inputs: tuple[Declared, ...] = ()
@@ -71,7 +71,7 @@ class Job(Value):
     call_retries: int = 5
     call_seconds: float = 600.0
     build_seconds: float = 900.0
-    environment: dict[str, str] = {}
+    environment: dict[str, str] = Field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     budget: Budget = Budget()
     seed: int = 0

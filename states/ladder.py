@@ -59,7 +59,6 @@ def faulty_tests(failures: tuple[Failure, ...]) -> tuple[Failure, ...]:
     return tuple(f for f in failures if f.label is C.TEST_ERROR)
 
 
-
 def is_labelled(failure: Failure) -> bool:
     """True if no model has to be asked for this failure's label."""
     return failure.label is not C.UNKNOWN

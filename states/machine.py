@@ -54,7 +54,7 @@ class Row:
         return tuple(guard.__name__ for guard in self.guards)
 
 
-class IllegalTransition(Exception):  # noqa: N818 - named by what it is about
+class IllegalTransition(Exception):
     """An event that the table does not accept in this state: `session`, `state`, `event`."""
 
     def __init__(self, session: str, state: State, event: str) -> None:
@@ -64,14 +64,14 @@ class IllegalTransition(Exception):  # noqa: N818 - named by what it is about
         self.event = event
 
 
-class BadTable(ValueError):  # noqa: N818
+class BadTable(ValueError):
     """A table that breaks the rules of this file."""
 
 
 class _Cursor:
     """What `transitions` moves; one for each thread, because a machine may serve many."""
 
-    state: State
+    state: str
 
 
 class Machine:
@@ -86,7 +86,7 @@ class Machine:
         """Return where `event` leads from `state`. Raises IllegalTransition."""
         library = self._library()
         cursor: _Cursor = library.models[0]
-        cursor.state = state
+        cursor.state = state.value
         try:
             library.events[event].trigger(cursor, facts)
         except (transitions.MachineError, KeyError) as refused:
@@ -112,7 +112,7 @@ def _build(table: tuple[Row, ...]) -> transitions.Machine:
         auto_transitions=False,
     )
     for row in table:
-        sources = [source.value for source in row.sources]
+        sources: list[Any] = [source.value for source in row.sources]
         machine.add_transition(row.event, sources, row.dest.value, conditions=list(row.guards))
     return machine
 

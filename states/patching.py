@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from codetape.states.failures import base_id
 from codetape.states.fences import python_code
-from codetape.states.python_source import TestFunction, syntax_error, defined_tests
+from codetape.states.python_source import TestFunction, defined_tests, syntax_error
 
 _SKIPS = frozenset({"skip", "skipif", "xfail", "importorskip", "skipTest", "expectedFailure"})
 

@@ -60,6 +60,11 @@ def _names_of(node: ast.AST) -> list[str]:
     return []
 
 
+def imports_of(*sources: str) -> tuple[str, ...]:
+    """Return what any of the sources imports, sorted."""
+    return tuple(sorted({name for source in sources for name in imported_names(source)}))
+
+
 @lru_cache(maxsize=256)
 def defined_tests(source: str) -> tuple[TestFunction, ...]:
     """Return the tests that pytest will find in `source`, in the order of the file.
@@ -70,7 +75,6 @@ def defined_tests(source: str) -> tuple[TestFunction, ...]:
     if syntax_error(source) is not None:
         return ()
     return tuple(_tests_in(ast.parse(source).body, ""))
-
 
 
 def _tests_in(body: list[ast.stmt], prefix: str) -> list[TestFunction]:

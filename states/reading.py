@@ -19,7 +19,6 @@ from codetape.states.answers import (
     read,
     whole_text,
 )
-from codetape.states.classify import imports_of
 from codetape.states.diagnosing import diagnosed
 from codetape.states.fences import python_code
 from codetape.states.packages import (
@@ -163,7 +162,7 @@ def _patches(request: r.PatchTests, answer: Answer) -> e.Event:
     )
 
 
-def _verified(event: type[e.FixesVerified] | type[e.PatchesVerified]) -> Callable[..., e.Event]:
+def _verified(event: type[e.FixesVerified | e.PatchesVerified]) -> Callable[..., e.Event]:
     def read_verification(request: r.VerifyCode | r.VerifyTests, answer: Answer) -> e.Event:
         try:
             shape = read(answer, VerificationShape)
@@ -186,8 +185,8 @@ def _replacement(request: r.ReplacePackage, answer: Answer) -> e.Event:
 
 
 def _diagnosis(request: r.Diagnose, answer: Answer) -> e.Event:
-    sources = [part for m in request.call.messages for part in m.parts]
-    return diagnosed(request.failures, read(answer, DiagnosisShape), answer, imports_of(*sources))
+    shape = read(answer, DiagnosisShape)
+    return diagnosed(request.failures, shape, answer, request.imports)
 
 
 def _build_ended(request: r.BuildImage, failure: BuildFailure) -> e.Event:

@@ -96,3 +96,4 @@ class Diagnose(ModelRequest):
 
     name = "diagnose"
     failures: tuple[Failure, ...]
+    imports: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from codetape.states import packages
 from codetape.states.failures import Failure
 from codetape.states.job import Job
 from codetape.states.machine import State
+from codetape.states.python_source import imports_of
 from codetape.states.values import (
     BuildFailure,
     CallFailure,
@@ -59,6 +60,9 @@ class Tests:
     packages: tuple[str, ...] = ()
 
 
+Verdict = Literal["open", "unproven", "applied", "missing", "refused"]
+
+
 @dataclass(frozen=True, slots=True)
 class Repair:
     """A repair under way. `missing` are the fixes that the last answer left out.
@@ -69,7 +73,7 @@ class Repair:
 
     of: Literal["code", "tests"]
     rounds: int = 0
-    verdict: Literal["open", "unproven", "applied", "missing", "refused"] = "open"
+    verdict: Verdict = "open"
     missing: tuple[str, ...] = ()
 
 
@@ -166,6 +170,12 @@ class Session:
         ).key
 
     @property
+    def imports(self) -> tuple[str, ...]:
+        """What the present code and tests import."""
+        sources = (self.code.source if self.code else "", self.tests.source if self.tests else "")
+        return imports_of(*sources)
+
+    @property
     def unanswered(self) -> Rejected | None:
         """The first rejected package for which the model was not asked for another."""
         return next((r for r in self.rejected if r.kind != "command" and not r.answered), None)
@@ -197,7 +207,7 @@ def _spec(
     wanted += [] if job.skip_tests else ["pytest", *(tests.packages if tests else ())]
     system = [*job.system_packages, *asked_system, *(code.system_packages if code else ())]
     commands = dict.fromkeys((*job.commands, *asked_commands))
-    refused = {(r.kind, r.name): r.replacement for r in rejected}
+    refused: dict[tuple[str, str], str | None] = {(r.kind, r.name): r.replacement for r in rejected}
     return _image_spec(
         job.base_image,
         job.python,
@@ -229,14 +239,19 @@ def _allowed(
     names: Iterable[str], kind: str, refused: dict[tuple[str, str], str | None]
 ) -> list[str]:
     """Put replacements in the place of what was rejected; drop what has none."""
-    kept: list[str] = []
-    for name in names:
+    kept = (_final(name, kind, refused) for name in names)
+    return [name for name in kept if name]
+
+
+def _final(name: str, kind: str, refused: dict[tuple[str, str], str | None]) -> str:
+    """Follow replacements to the last one; empty if that was rejected too."""
+    seen: set[str] = set()
+    while name:
         bare = packages.name_of(name) if kind == "package" else name
-        seen: set[str] = set()
-        while (kind, bare) in refused and bare not in seen:
-            seen.add(bare)
-            name = refused[(kind, bare)] or ""
-            bare = packages.name_of(name) if kind == "package" else name
-        if name and bare not in seen:
-            kept.append(name)
-    return kept
+        if bare in seen:
+            return ""
+        if (kind, bare) not in refused:
+            return name
+        seen.add(bare)
+        name = refused[kind, bare] or ""
+    return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from codetape.states import events as e
-from codetape.states.classify import imports_of, needs_of
+from codetape.states.classify import needs_of
 from codetape.states.ladder import is_labelled, relabelled
 from codetape.states.machine import State
 from codetape.states.requests import ModelRequest
@@ -49,14 +49,9 @@ def _no_progress(s: Session) -> e.Event | None:
 def _evidence(s: Session) -> e.Event | None:
     """Every label is known: no model is asked for what a report proves."""
     if s.state is State.DIAGNOSING and all(is_labelled(f) for f in s.failures):
-        needs = needs_of(s.failures, session_imports(s))
+        needs = needs_of(s.failures, s.imports)
         return e.Diagnosed(by="evidence", failures=s.failures, needs=needs)
     return None
-
-
-def session_imports(s: Session) -> tuple[str, ...]:
-    """What the present code and tests import."""
-    return imports_of(s.code.source if s.code else "", s.tests.source if s.tests else "")
 
 
 def _budget(s: Session) -> e.Event | None:

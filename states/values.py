@@ -70,14 +70,16 @@ class LlmCall(Value):
 
     `kind` names the shape of the answer (plan, code, tests, …). `answer_schema` is a JSON schema, or
     None for plain text. `parameters` go to the provider as they are (temperature, max_tokens, …);
-    keys and addresses are not among them, they belong to the adapter.
+    keys and addresses are not among them, they belong to the adapter. `seconds` is the limit of wall
+    clock for the whole call.
     """
 
     kind: str
     model: str
     messages: tuple[Message, ...]
     answer_schema: dict[str, JsonValue] | None = None
-    parameters: dict[str, JsonValue] = {}
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    seconds: float = 600.0
 
 
 class Usage(Value):
@@ -236,7 +238,7 @@ class RunSpec(Value):
     host_files: tuple[HostFile, ...] = ()
     arguments: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
-    environment: dict[str, str] = {}
+    environment: dict[str, str] = Field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     network: bool = False
     limits: Limits = Limits()

@@ -10,11 +10,10 @@ from codetape.states import events as e
 from codetape.states.classify import (
     collection_failure,
     failures_of,
-    imports_of,
     limit_problem,
 )
 from codetape.states.failures import COLLECTION, Failure, base_id
-from codetape.states.python_source import defined_tests
+from codetape.states.python_source import defined_tests, imports_of
 from codetape.states.values import (
     FailureClass,
     Problem,
@@ -79,7 +78,9 @@ def _cut_short(run: RunOutcome, report: TestReport) -> Failure:
 def _unreported(spec: RunSpec, report: TestReport) -> tuple[Failure, ...]:
     """A test that the file defines and that the run says nothing about did not pass."""
     reported = {base_id(result.id) for result in report.results}
-    expected = [t.id for f in spec.files if f.name == "test_solution.py" for t in defined_tests(f.text)]
+    expected = [
+        t.id for f in spec.files if f.name == "test_solution.py" for t in defined_tests(f.text)
+    ]
     return tuple(
         Failure(
             test_id=test,

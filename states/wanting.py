@@ -71,7 +71,8 @@ def _testing(s: Session) -> tuple[r.Request, ...]:
 
 def run_of_tests(s: Session) -> RunSpec:
     """Return the run of the present tests against the present code."""
-    assert s.image and s.code and s.tests, "Testing is entered with an image, code and tests"
+    if s.image is None or s.code is None or s.tests is None:
+        raise ValueError("Testing is entered with an image, code and tests")
     return RunSpec(
         purpose="tests",
         image=s.image.model_copy(update={"cached": None, "seconds": None}),
@@ -88,7 +89,8 @@ def run_of_tests(s: Session) -> RunSpec:
 
 
 def _diagnosing(s: Session) -> tuple[r.Request, ...]:
-    return (r.Diagnose(call=prompts.diagnosis(s), failures=s.failures),)
+    call = prompts.diagnosis(s)
+    return (r.Diagnose(call=call, failures=s.failures, imports=s.imports),)
 
 
 def _nothing(_: Session) -> tuple[r.Request, ...]:
@@ -109,13 +111,13 @@ _WANTED: dict[State, Callable[[Session], tuple[r.Request, ...]]] = {
 def delay(s: Session) -> float:
     """Return the seconds to wait before the next call to a model.
 
-    What the provider asked for, else doubling with a jitter of a quarter that comes from the seed, so
-    that it is the same in each run and differs between sessions.
+    What the provider asked for, else doubling with a jitter of a quarter that comes from the seed,
+    so that it is the same in each run and differs between sessions.
     """
     if s.call_failures == 0 or s.call_failure is None:
         return 0.0
     if s.call_failure.retry_after is not None:
         return s.call_failure.retry_after
-    longest = min(FIRST_DELAY * 2 ** (s.call_failures - 1), LONGEST_DELAY)
+    longest: float = min(FIRST_DELAY * 2 ** (s.call_failures - 1), LONGEST_DELAY)
     draw = hashlib.sha256(f"{s.job.seed} {s.id} {s.seq}".encode()).digest()[0] / 255
     return round(longest * (0.75 + 0.25 * draw), 3)

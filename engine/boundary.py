@@ -1,0 +1,93 @@
+"""The one boundary that texts of models and sandboxes pass on their way to the rules and the tape.
+
+What passes it is bounded, valid UTF-8 without NUL, free of NaN and infinities, and free of every
+secret value that is known. Nothing behind it has to think of that again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from codetape.states.values import Answer, Value
+
+LONGEST = 1 << 20
+"""Characters that are kept of one text: the head and the tail of a longer one."""
+
+SHORTEST_SECRET = 4
+"""A secret of fewer characters would stand in every second word; it is not looked for."""
+
+V = TypeVar("V", bound=Value)
+
+
+class Boundary:
+    """Cleans values. `secrets` maps the name of each secret to its value."""
+
+    def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
+        known = (secrets or {}).items()
+        # The longest first, or a secret that starts with another one would be left in part.
+        self._secrets = sorted(
+            ((value, name) for name, value in known if len(value) >= SHORTEST_SECRET),
+            key=lambda pair: (-len(pair[0]), pair),
+        )
+
+    def clean(self, value: V) -> V:
+        """Return `value` as it may be stored; an answer that had to be changed keeps its original."""
+        dumped = value.model_dump()
+        cleaned = self._cleaned(dumped)
+        if cleaned == dumped and not _has_nan(dumped):
+            return value
+        if isinstance(value, Answer) and value.text is not None:
+            redacted = self._redacted(value.text)
+            if _plain(redacted) != redacted:
+                cleaned["raw"] = json.dumps(redacted)
+        return type(value).model_validate(cleaned)
+
+    def text(self, text: str) -> str:
+        """Return a text as it may be stored."""
+        return _plain(self._redacted(text))
+
+    def _cleaned(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, float):
+            return value if math.isfinite(value) else None
+        if isinstance(value, dict):
+            return {self._cleaned(key): self._cleaned(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(self._cleaned(item) for item in value)
+        return value
+
+    def _redacted(self, text: str) -> str:
+        for value, name in self._secrets:
+            if value in text:
+                text = text.replace(value, f"<secret {name}>")
+        return text
+
+
+def _plain(text: str) -> str:
+    """Make a text valid UTF-8 without NUL, and bound it."""
+    if "\x00" in text:
+        text = text.replace("\x00", "\N{SYMBOL FOR NULL}")
+    if not text.isascii():
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return bounded(text, LONGEST)
+
+
+def bounded(text: str, longest: int) -> str:
+    """Return the head and the tail of a text that has more than `longest` characters."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+
+
+def _has_nan(value: Any) -> bool:
+    """NaN differs from itself, so comparing alone would always find a change or, by identity, none."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, dict):
+        return any(_has_nan(item) for item in value.values())
+    return isinstance(value, list | tuple) and any(_has_nan(item) for item in value)

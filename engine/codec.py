@@ -1,0 +1,151 @@
+"""The one module that knows how events and requests become text, and text becomes events.
+
+Texts over 1 KB leave the row: in their place stands {"$blob": SHA-256}, and the text is stored once.
+A payload whose form changes gets a new version and an upcast, named upcast_<event>_v1_v2, in UPCASTS.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from pydantic import ValidationError
+
+from codetape.states.events import EVENTS, Event
+from codetape.states.requests import Request
+from codetape.states.values import Value, canonical
+
+FORMAT = 1
+"""The version of this encoding; it is part of every export."""
+
+LONG = 1024
+"""Bytes of UTF-8 above which a text becomes a blob."""
+
+BLOB = "$blob"
+
+EVENT_TYPES: dict[str, type[Event]] = {event.name: event for event in EVENTS}
+
+Upcast = Callable[[dict[str, Any]], dict[str, Any]]
+
+UPCASTS: dict[tuple[str, int], Upcast] = {}
+"""(event, version) to the function that makes the next version of it."""
+
+
+class UnreadableEvent(ValueError):
+    """An event that this version does not know, or whose payload does not fit: `name`, `version`."""
+
+    def __init__(self, name: str, version: int, reason: str) -> None:
+        super().__init__(f"event {name} v{version}: {reason}")
+        self.name = name
+        self.version = version
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Canonical JSON, and the blobs that it refers to."""
+
+    text: str
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def pack_event(event: Event) -> Packed:
+    """Return the payload of an event. Raises ValueError for what JSON or UTF-8 cannot hold."""
+    return _pack(event.model_dump(mode="json"))
+
+
+def pack_request(request: Request) -> tuple[str, Packed]:
+    """Return the key of a request and its body. The key is the SHA-256 of the body.
+
+    So the key changes with anything that the request says, and the body can be kept as a blob under
+    its own key.
+    """
+    body = _pack({"request": request.name, **request.model_dump(mode="json")})
+    return _sha(body.text), body
+
+
+def unpack_event(name: str, version: int, text: str, get_blob: Callable[[str], bytes]) -> Event:
+    """Return the event that was packed. Raises UnreadableEvent; KeyError for a blob that is gone."""
+    kind = EVENT_TYPES.get(name)
+    if kind is None or version > kind.version:
+        raise UnreadableEvent(name, version, "a newer version of codetape wrote it")
+    try:
+        if version == kind.version and BLOB not in text:
+            return kind.model_validate_json(text)
+        return kind.model_validate(_upcast(kind, version, _restored(json.loads(text), get_blob)))
+    except (ValidationError, TypeError) as error:
+        raise UnreadableEvent(name, version, str(error)) from error
+
+
+def _upcast(kind: type[Event], version: int, data: dict[str, Any]) -> dict[str, Any]:
+    for step in range(version, kind.version):
+        data = UPCASTS[(kind.name, step)](data)
+    return data
+
+
+def unpack_json(text: str, get_blob: Callable[[str], bytes]) -> Any:
+    """Return packed JSON with its blobs put back."""
+    return _restored(json.loads(text), get_blob)
+
+
+def _pack(dumped: dict[str, Any]) -> Packed:
+    blobs: dict[str, bytes] = {}
+    return Packed(canonical(_reduced(dumped, blobs)), blobs)
+
+
+def _reduced(value: Any, blobs: dict[str, bytes]) -> Any:
+    """Put references in the place of long texts. A key of our own form gets one more mark."""
+    if isinstance(value, str):
+        if len(value) * 4 <= LONG:
+            return value
+        return _reference(value, blobs)
+    if isinstance(value, dict):
+        return {_marked(key): _reduced(item, blobs) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_reduced(item, blobs) for item in value]
+    return value
+
+
+def _reference(text: str, blobs: dict[str, bytes]) -> str | dict[str, str]:
+    sha, size = _sha_and_size(text)
+    if size <= LONG:
+        return text
+    blobs[sha] = text.encode()
+    return {BLOB: sha}
+
+
+def _marked(key: str) -> str:
+    return f"${key}" if key.startswith("$") else key
+
+
+def _restored(value: Any, get_blob: Callable[[str], bytes]) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {BLOB}:
+            return get_blob(value[BLOB]).decode()
+        return {_unmarked(key): _restored(item, get_blob) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_restored(item, get_blob) for item in value]
+    return value
+
+
+def _unmarked(key: str) -> str:
+    return key.removeprefix("$")
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@lru_cache(maxsize=512)
+def _sha_and_size(text: str) -> tuple[str, int]:
+    """The same long texts go into prompt after prompt; each is hashed once."""
+    body = text.encode()
+    return hashlib.sha256(body).hexdigest(), len(body)
+
+
+def same(one: Value, other: Value) -> bool:
+    """True if two values have the same stored form."""
+    return canonical(one.model_dump(mode="json")) == canonical(other.model_dump(mode="json"))

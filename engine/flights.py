@@ -1,0 +1,79 @@
+"""Requests in flight: started when wanted, cancelled when no longer wanted, finished one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from codetape.engine.codec import pack_request
+from codetape.states.requests import Request
+from codetape.states.values import Outcome
+
+
+@dataclass(slots=True)
+class Flight:
+    """A request and the task that brings its outcome; `started` is the clock's monotonic time."""
+
+    request: Request
+    task: asyncio.Task[Outcome]
+    started: float
+
+
+class Flights:
+    """The requests in flight, by key, so that one survives a change of state if it is still wanted."""
+
+    def __init__(
+        self,
+        start: Callable[[Request, float], Awaitable[Outcome]],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._start = start
+        self._monotonic = monotonic
+        self._flights: dict[str, Flight] = {}
+
+    def __iter__(self) -> Iterator[Flight]:
+        return iter(tuple(self._flights.values()))
+
+    async def match(self, wanted: Iterable[Request], delay: float) -> None:
+        """Start what is wanted and not in flight; cancel what is in flight and no longer wanted."""
+        keyed = {pack_request(request)[0]: request for request in wanted}
+        await self._cancel([key for key in self._flights if key not in keyed])
+        known, self._flights = self._flights, {}
+        for key, request in keyed.items():
+            self._flights[key] = known.get(key) or self._launched(request, delay)
+
+    def _launched(self, request: Request, delay: float) -> Flight:
+        task = asyncio.ensure_future(self._start(request, delay))
+        return Flight(request, task, self._monotonic())
+
+    async def first(self, bell: asyncio.Event) -> tuple[Request, Outcome] | None:
+        """Return the first request to finish, or None if `bell` rings before one does.
+
+        Of several that have finished, the first in the order in which they are wanted. An exception
+        of the task is raised: it is a fault of an adapter, not an outcome.
+        """
+        if not self._flights:
+            raise RuntimeError("nothing is in flight: the rules ask for nothing and are not done")
+        ring = asyncio.ensure_future(bell.wait())
+        try:
+            tasks = [flight.task for flight in self._flights.values()]
+            await asyncio.wait([*tasks, ring], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ring.cancel()
+        for key, flight in self._flights.items():
+            if flight.task.done():
+                del self._flights[key]
+                return flight.request, flight.task.result()
+        return None
+
+    async def close(self) -> None:
+        """Cancel everything and wait until it has ended."""
+        await self._cancel(list(self._flights))
+
+    async def _cancel(self, keys: list[str]) -> None:
+        tasks = [self._flights.pop(key).task for key in keys]
+        for task in tasks:
+            task.cancel()
+        # A cancelled request has no outcome; what it raises on the way out concerns nobody.
+        await asyncio.gather(*tasks, return_exceptions=True)

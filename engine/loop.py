@@ -1,0 +1,166 @@
+"""The loop: reconciles what the rules want with what is in flight, until the session is done.
+
+The rules never act and the engine never decides. The loop knows no workflow by name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+
+from codetape.engine.boundary import Boundary
+from codetape.engine.calls import Caller
+from codetape.engine.flights import Flight, Flights
+from codetape.engine.ports import Clock, EventStore, LeaseLost, Llm, Sandbox
+from codetape.engine.tape import Recorded, Writer, read
+from codetape.states.events import Event, Paused, Resumed, SessionOpened
+from codetape.states.job import Budget, Job
+from codetape.states.requests import Request
+from codetape.states.session import Session
+from codetape.states.values import Outcome
+from codetape.states.workflow import Workflow
+
+HEARTBEAT = 30.0
+"""Seconds between two signs of life to the store; a lease lasts three of them."""
+
+Observer = Callable[[Recorded, Session], None]
+
+_log = logging.getLogger("codetape")
+
+
+class Engine:
+    """Runs sessions of one workflow with one set of adapters.
+
+    `on_event` is called after each event is durable; what it raises is logged and harms nothing.
+    """
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        *,
+        store: EventStore,
+        llm: Llm,
+        sandbox: Sandbox,
+        clock: Clock,
+        boundary: Boundary | None = None,
+        on_event: Observer | None = None,
+        owner: str = "",
+    ) -> None:
+        self._workflow = workflow
+        self._store = store
+        self._clock = clock
+        self._boundary = boundary or Boundary()
+        self._on_event = on_event
+        self._owner = owner
+        caller = Caller(llm, sandbox, clock, self._boundary)
+        self._flights = Flights(caller.call, clock.monotonic)
+        self._posted: deque[Event] = deque()
+        self._bell = asyncio.Event()
+
+    @property
+    def in_flight(self) -> Iterator[Flight]:
+        """What is being waited for now."""
+        return iter(self._flights)
+
+    def post(self, event: Event) -> None:
+        """Hand in an event from outside: a note, a pause, a cancellation. Call it in the loop's thread.
+
+        It is recorded when the outcomes that have come in before it are.
+        """
+        self._posted.append(event)
+        self._bell.set()
+
+    async def start(self, session_id: str, job: Job) -> Session:
+        """Open a new session and run it to its end or its next pause."""
+        name, owner = self._workflow.name, self._owner
+        lease = self._store.create(session_id, name, self._boundary.text(job.name), owner)
+        writer = Writer(self._store, self._workflow, self._clock, lease)
+        opened = SessionOpened(job=job, workflow=name, rules=self._workflow.rules)
+        async with self._held(writer):
+            blank = self._workflow.blank(session_id)
+            return await self._run(
+                writer, self._record(writer, blank, self._boundary.clean(opened))
+            )
+
+    async def resume(self, session_id: str, budget: Budget | None = None) -> Session:
+        """Go on from the end of a tape. A session that is done comes back as it is."""
+        lease = self._store.acquire(session_id, self._owner)
+        session, head = self._workflow.blank(session_id), ""
+        try:
+            for record in read(self._store, session_id):
+                session, head = self._workflow.advance(session, record.event), record.hash
+        except BaseException:
+            self._store.release(lease)
+            raise
+        writer = Writer(self._store, self._workflow, self._clock, lease, head)
+        async with self._held(writer):
+            if session.paused and not session.done:
+                session = self._record(writer, session, Resumed(budget=budget))
+            return await self._run(writer, session)
+
+    async def _run(self, writer: Writer, session: Session) -> Session:
+        try:
+            while not session.done and not session.paused:
+                request, event = None, self._workflow.settle(session)
+                if event is None:
+                    request, event = await self._next(session)
+                session = self._record(writer, session, event, request)
+        except asyncio.CancelledError:
+            if not session.done and not session.paused:
+                self._record(writer, session, Paused(by="an interruption"))
+            raise
+        return session
+
+    async def _next(self, session: Session) -> tuple[Request | None, Event]:
+        """Wait for the first outcome or for an event from outside; outcomes go first."""
+        await self._flights.match(self._workflow.wanted(session), self._workflow.delay(session))
+        landed: tuple[Request, Outcome] | None = await self._flights.first(self._bell)
+        if landed is not None:
+            return landed[0], self._workflow.interpret(*landed)
+        event = self._posted.popleft()
+        if not self._posted:
+            self._bell.clear()
+        return None, event
+
+    def _record(
+        self, writer: Writer, session: Session, event: Event, request: Request | None = None
+    ) -> Session:
+        session, recorded = writer.record(session, event, request)
+        if self._on_event:
+            try:
+                self._on_event(recorded, session)
+            except Exception:  # noqa: BLE001 - a subscriber's fault is not the session's
+                _log.warning("a subscriber failed at event %d", recorded.seq, exc_info=True)
+        return session
+
+    @contextlib.asynccontextmanager
+    async def _held(self, writer: Writer) -> AsyncIterator[None]:
+        """Keep the lease alive meanwhile; in the end nothing is in flight and the lease is free."""
+        run = asyncio.current_task()
+        assert run is not None, "this is a coroutine, so it runs in a task"
+        lost: list[LeaseLost] = []
+
+        async def beat() -> None:
+            while True:
+                await asyncio.sleep(HEARTBEAT)
+                try:
+                    writer.renew()
+                except LeaseLost as error:
+                    lost.append(error)
+                    run.cancel()
+                    return
+
+        heart = asyncio.ensure_future(beat())
+        try:
+            yield
+        except asyncio.CancelledError:
+            if lost:
+                raise lost[0] from None
+            raise
+        finally:
+            heart.cancel()
+            await self._flights.close()
+            writer.release()

@@ -1,0 +1,120 @@
+"""Reading and writing one tape: the only way from events to rows and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from codetape.engine import codec
+from codetape.engine.chain import GENESIS, chained
+from codetape.engine.ports import Clock, DamagedTape, EventStore, Lease, StoredEvent
+from codetape.states.events import Event
+from codetape.states.requests import Request
+from codetape.states.session import Session
+from codetape.states.workflow import Workflow
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An event as it lies on a tape."""
+
+    seq: int
+    event: Event
+    source: str
+    dest: str
+    request_key: str | None
+    at: str
+    hash: str
+
+
+def read(store: EventStore, session: str, after: int = 0) -> Iterator[Recorded]:
+    """Yield the events of a session. Raises UnknownSession, DamagedTape, UnreadableEvent."""
+    for row in store.read(session, after):
+        yield _recorded(store, row)
+
+
+def _recorded(store: EventStore, row: StoredEvent) -> Recorded:
+    try:
+        event = codec.unpack_event(row.name, row.version, row.data, store.get_blob)
+    except KeyError as missing:
+        raise DamagedTape(row.session, row.seq, f"blob {missing} is gone") from missing
+    except codec.UnreadableEvent:
+        raise
+    except ValueError as damage:
+        raise DamagedTape(row.session, row.seq, str(damage)) from damage
+    return Recorded(row.seq, event, row.source, row.dest, row.request_key, row.at, row.hash)
+
+
+def fold(workflow: Workflow, session: str, records: Iterable[Recorded]) -> Session:
+    """Return the session that the events lead to. Raises IllegalTransition."""
+    folded = workflow.blank(session)
+    for record in records:
+        folded = workflow.advance(folded, record.event)
+    return folded
+
+
+class Writer:
+    """Appends to the tape of one session, whose lease it holds."""
+
+    def __init__(
+        self, store: EventStore, workflow: Workflow, clock: Clock, lease: Lease, head: str = GENESIS
+    ) -> None:
+        self._store = store
+        self._workflow = workflow
+        self._clock = clock
+        self._lease = lease
+        self._head = head
+
+    def record(
+        self, session: Session, event: Event, request: Request | None = None
+    ) -> tuple[Session, Recorded]:
+        """Append `event` and return the session after it.
+
+        The session that comes back has folded the event as it was stored. Raises IllegalTransition
+        before anything is written, and the errors of EventStore.append; then nothing has changed.
+        """
+        packed = codec.pack_event(event)
+        blobs = dict(packed.blobs)
+        stored = codec.unpack_event(event.name, event.version, packed.text, blobs.__getitem__)
+        after = self._workflow.advance(session, stored)
+        key = self._keep(request, blobs)
+        row = self._row(session, after, event, key, packed.text)
+        self._store.append(self._lease, row, blobs)
+        self._head = row.hash
+        return after, Recorded(
+            row.seq, stored, row.source, row.dest, row.request_key, row.at, row.hash
+        )
+
+    def _keep(self, request: Request | None, blobs: dict[str, bytes]) -> str | None:
+        """Add the body of a request to the blobs, so that a replay can show what was asked."""
+        if request is None:
+            return None
+        key, body = codec.pack_request(request)
+        blobs.update(body.blobs)
+        blobs[key] = body.text.encode()
+        return key
+
+    def _row(
+        self, before: Session, after: Session, event: Event, key: str | None, data: str
+    ) -> StoredEvent:
+        row = StoredEvent(
+            session=before.id,
+            seq=after.seq,
+            name=event.name,
+            version=event.version,
+            source=before.state.value,
+            dest=after.state.value,
+            request_key=key,
+            data=data,
+            at=self._clock.now(),
+            hash="",
+        )
+        return replace(row, hash=chained(self._head, row))
+
+    def renew(self) -> None:
+        """Say that this process is alive. Raises LeaseLost."""
+        self._store.renew(self._lease)
+
+    def release(self) -> None:
+        """Let others go on with the session."""
+        self._store.release(self._lease)

@@ -1,0 +1,60 @@
+"""How a session ended, in words that a person understands."""
+
+from __future__ import annotations
+
+from codetape.states import events as e
+from codetape.states.failures import Failure
+from codetape.states.session import Ending, Session
+from codetape.states.values import FailureClass
+
+
+def ending(s: Session, event: e.Event) -> Ending:
+    """Return the ending that `event` brought to a session that is done now."""
+    match event:
+        case e.TestsPassed():
+            return Ending(None, "the tests passed")
+        case e.CodeWritten() | e.ImageBuilt():
+            return Ending(None, "the image is built; tests were not asked for")
+        case e.AttemptsSpent():
+            return Ending(_class_of(s), f"all {event.attempts} attempts are spent. {_last(s)}")
+        case e.Reclassified():
+            return Ending(FailureClass.STUCK, _stuck(s))
+        case e.Cancelled():
+            return Ending(FailureClass.CANCELLED, f"cancelled by {event.by}")
+        case e.CallFailed():
+            return Ending(FailureClass.MODEL, f"the model gave no answer: {event.failure.message}")
+        case e.AnswerRejected():
+            why = f"the {event.kind} answer could not be used: {event.detail}"
+            return Ending(FailureClass.MODEL, why)
+        case e.SandboxBroke():
+            return Ending(FailureClass.INFRASTRUCTURE, event.failure.message)
+        case e.PackageRejected():
+            names = ", ".join(r.name for r in s.rejected)
+            return Ending(FailureClass.ENVIRONMENT, f"too many packages do not exist: {names}")
+        case e.BuildFailed():
+            cls = FailureClass.INFRASTRUCTURE
+            return Ending(cls, f"the image could not be built: {event.failure.message}")
+    return Ending(FailureClass.UNKNOWN, f"ended by {event.name}")
+
+
+def _class_of(s: Session) -> FailureClass:
+    if s.build_failure:
+        return FailureClass.ENVIRONMENT
+    labels = {f.label for f in s.failures}
+    return labels.pop() if len(labels) == 1 else FailureClass.UNKNOWN
+
+
+def _last(s: Session) -> str:
+    if s.build_failure:
+        return f"Last: the image could not be built, {s.build_failure.message}"
+    return f"Last: {'; '.join(_line(f) for f in s.failures[:5])}"
+
+
+def _stuck(s: Session) -> str:
+    stuck = [f for f in s.failures if f.label is FailureClass.STUCK]
+    return f"every repair was tried in vain: {'; '.join(_line(f) for f in stuck[:5])}"
+
+
+def _line(f: Failure) -> str:
+    message = f.problem.message.strip().split("\n")[0][:200]
+    return f"{f.test_id} ({f.problem.type}: {message})"

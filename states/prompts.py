@@ -1,0 +1,312 @@
+"""What models are told. Each prompt is a pure function of the folded session, the same to the byte.
+
+A prompt is a system message that says what a good answer is, and a user message made of parts: what
+was asked, what is known, what there is, what went wrong. Parts that recur are equal, so a tape keeps
+them once. Long texts are cut by lines, in the middle, and say so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from pydantic import JsonValue
+
+from codetape.states.answers import SHAPES, schema_text
+from codetape.states.failures import Failure
+from codetape.states.job import Declared, Job
+from codetape.states.ladder import faulty_code, faulty_tests
+from codetape.states.session import Rejected, Session
+from codetape.states.values import LlmCall, Message
+
+LONGEST_TEXT = 6000
+"""Characters of an error, a log or a captured output in a prompt."""
+
+CONTRACT = """\
+You write Python for a sandbox. How the code is run:
+- The file is solution.py. It is started as `python solution.py --NAME VALUE …`, one option for each \
+declared input, parsed with argparse.
+- Input files lie in /var/inputs, which cannot be written. The value of an input of type File or Dir \
+is its path.
+- Each declared output is one file, /var/outputs/NAME, without an extension added. A value (str, int, \
+float, bool, datetime as ISO 8601, timedelta as seconds) is the whole text of its file. An output of \
+type Dir is a folder. The folder /var/outputs exists; do not delete it.
+- There is no network unless the request says so, nothing to type on stdin, and no screen.
+
+How the code is to be written:
+- Put the work into module-level functions with parameters and return values, so that tests can \
+import them from `solution` and call them with small data of their own.
+- Reading arguments and writing outputs happens in main(), behind `if __name__ == "__main__":`.
+- Importing the module does nothing else. Raise an exception where the data make no sense; never \
+hide an error."""
+
+PLAN_ROLE = """\
+You plan a small Python program before it is written. Say what it has to do and how: the functions \
+with their parameters and results, the order of the work, the edge cases in the data, and which \
+packages are worth having. No code. Be brief."""
+
+CODE_ANSWER = """\
+`code` is the whole file. `packages` are the distributions to install, by the name that the package \
+index knows (scikit-learn, not sklearn); nothing of the standard library. `system_packages` are \
+Debian packages and nearly always none. `language` is python."""
+
+TESTS_ROLE = """\
+You write the pytest file test_solution.py for the module solution. What a good test file is:
+- It imports functions from `solution` and calls them. It does not start the script and does not \
+read /var/inputs or write /var/outputs; files that it needs it makes under tmp_path.
+- Each test checks one thing that the request promises, with data small enough to work the right \
+answer out by hand. Check the values, not only their types.
+- Edge cases count: empty data, missing values, one row, limits that are met exactly.
+- Floats are compared with pytest.approx. No test is random, waits, or needs the network.
+- Only functions that the code defines are called, with the parameters that they have.
+The request decides what is right, not the code: where the code is wrong, the test has to fail."""
+
+DIAGNOSIS_ROLE = """\
+Tests of a Python program failed. For each failing test decide who is at fault:
+- `logic`: the code does not do what the request asks.
+- `test_error`: the test expects what the request does not ask, or is built wrongly.
+- `environment`: the image lacks a package, a system library or a file.
+The request decides, not the code and not the test: work the right result out by hand from the \
+request and the data in the test. If the request leaves it open, the code is at fault only if it is \
+inconsistent in itself.
+Give one entry in `failures` for each failing test, with its full name. Write `suggested_fix` in the \
+form: Replace `old text` with `new text`. Quote the old text exactly as it stands in the file, one \
+place for each fix; if it takes more than that, say in words what to do.
+`needs_language_packages`, `needs_system_packages` and `needs_additional_commands` are for failures \
+of the environment only."""
+
+PATCH_ROLE = """\
+You repair tests that were found to be wrong; the code is not at fault. For each failing test give \
+the whole function anew: its decorators, its name and its parameters as they are, and a body that \
+checks what the request asks. `test_name` is the name of the test without parameters in brackets; \
+for a method, Class::method. A test may not be deleted, skipped, or check less than before. Imports \
+that the new body needs go inside the function."""
+
+VERIFY_ROLE = """\
+Read whether each listed fix has been made in the text. A fix counts as made if the text now does \
+what the fix asks, in whatever words. Name the others in `missing_fixes`, as they are listed."""
+
+REPLACE_ROLE = """\
+A package that a Python program asked for does not exist under that name. Name the package that was \
+meant, by the name under which it can be installed, or null if none is needed."""
+
+
+def plan(s: Session) -> LlmCall:
+    """Ask how the work is to be done."""
+    return _call(s, "plan", PLAN_ROLE, [*_request(s.job)])
+
+
+def code(s: Session) -> LlmCall:
+    """Ask for the whole solution: the first one, or the newest one repaired."""
+    parts = [*_request(s.job), *_plan(s), *_present_code(s)]
+    if s.build_failure:
+        parts.append(_titled("The image could not be built", _build_report(s)))
+    if faults := faulty_code(s.failures) or s.failures:
+        parts.append(_titled("Repair these failures", _findings(faults)))
+        parts.extend(_present_tests(s))
+    parts += [*_history(s), *_insistence(s), *_rejected_packages(s), *_notes(s)]
+    ask = "Answer with the whole corrected file." if s.code else "Write the file."
+    return _call(s, "code", f"{CONTRACT}\n\n{CODE_ANSWER}", [*parts, ask])
+
+
+def tests(s: Session) -> LlmCall:
+    """Ask for a test file: the first one, or another one for one that could not be collected."""
+    parts = [*_request(s.job), *_plan(s), *_present_code(s)]
+    if s.tests:
+        parts += _present_tests(s)
+        parts.append(_titled("These tests could not be run", _findings(faulty_tests(s.failures))))
+    ask = "Answer with the whole corrected test file." if s.tests else "Write the test file."
+    return _call(s, "tests", TESTS_ROLE, [*parts, *_history(s), *_notes(s), ask])
+
+
+def diagnosis(s: Session) -> LlmCall:
+    """Ask who is at fault, for the failures that evidence left open."""
+    parts = [*_request(s.job), *_present_code(s), *_present_tests(s)]
+    parts.append(_titled("What failed", _findings(s.failures)))
+    return _call(s, "diagnosis", DIAGNOSIS_ROLE, [*parts, *_history(s)])
+
+
+def patch_tests(s: Session) -> LlmCall:
+    """Ask for other bodies of the tests at fault."""
+    parts = [*_request(s.job), *_present_code(s), *_present_tests(s)]
+    parts.append(_titled("Repair these tests", _findings(faulty_tests(s.failures))))
+    return _call(s, "patch_tests", PATCH_ROLE, [*parts, *_history(s), *_insistence(s)])
+
+
+def verify_code(s: Session, fixes: tuple[str, ...]) -> LlmCall:
+    """Ask whether the fixes are in the code."""
+    parts = [*_present_code(s), _titled("The fixes", _bullets(fixes))]
+    return _call(s, "verify_code", VERIFY_ROLE, parts)
+
+
+def verify_tests(s: Session, fixes: tuple[str, ...]) -> LlmCall:
+    """Ask whether the fixes are in the tests."""
+    parts = [*_present_tests(s), _titled("The fixes", _bullets(fixes))]
+    return _call(s, "verify_tests", VERIFY_ROLE, parts)
+
+
+def replace_package(s: Session, rejected: Rejected) -> LlmCall:
+    """Ask for the right name of a package that does not exist."""
+    what = "Debian package" if rejected.kind == "system_package" else "Python distribution"
+    parts = [*_present_code(s), _titled(f"The {what} that does not exist", rejected.name)]
+    return _call(s, "replace_package", REPLACE_ROLE, [*parts, _cut(rejected.reason)])
+
+
+# --- the frame ------------------------------------------------------------------------------------
+
+
+def _call(s: Session, kind: str, role: str, parts: list[str]) -> LlmCall:
+    system = [role, _answer_shape(kind)]
+    if s.job.system_prompt:
+        system.insert(0, s.job.system_prompt)
+    schema: dict[str, JsonValue] = json.loads(schema_text(kind))
+    return LlmCall(
+        kind=kind,
+        model=s.job.model_for(kind),
+        messages=(
+            Message(role="system", parts=tuple(system)),
+            Message(role="user", parts=tuple(parts)),
+            *_answer_repair(s),
+        ),
+        answer_schema=schema,
+        parameters=s.job.parameters,
+        seconds=s.job.call_seconds,
+    )
+
+
+def _answer_shape(kind: str) -> str:
+    fields = ", ".join(SHAPES[kind].model_fields)
+    return f"Answer with one JSON object and nothing else. Its fields: {fields}."
+
+
+def _answer_repair(s: Session) -> tuple[Message, ...]:
+    """The unusable answer and why it is, so that the next one can be better."""
+    if not s.rejection:
+        return ()
+    said = Message(role="assistant", parts=(_cut(s.rejected_text) or "(no text)",))
+    why = f"This answer cannot be used. {s.rejection}. Answer again, whole, in the form asked for."
+    if s.rejection.startswith("truncated"):
+        why += " Be shorter: no comments that repeat the code, no text around the JSON."
+    return (said, Message(role="user", parts=(why,)))
+
+
+# --- the parts ------------------------------------------------------------------------------------
+
+
+def _request(job: Job) -> list[str]:
+    parts = [_titled("The request", job.prompt)]
+    if job.schema_text:
+        parts.append(_titled("The schema of the data", job.schema_text))
+    if job.constraints:
+        parts.append(_titled("Constraints", _bullets(job.constraints)))
+    parts.append(_titled("Inputs and outputs", _interface(job)))
+    parts.extend(_titled(f"Sample data for {x.name}", x.description) for x in job.samples)
+    return parts
+
+
+def _interface(job: Job) -> str:
+    lines = [f"- input `--{d.name}`: {d.type}" for d in job.inputs]
+    lines += [f"- output /var/outputs/{d.name}: {d.type}" for d in job.outputs]
+    if job.network_access:
+        lines.append("- the network may be used")
+    return "\n".join(lines) or "None are declared."
+
+
+def declared_samples(job: Job) -> tuple[Declared, ...]:
+    """Return a File input for each sample that is not declared as an input."""
+    known = {d.name for d in job.inputs}
+    return tuple(Declared(name=x.name, type="File") for x in job.samples if x.name not in known)
+
+
+def _plan(s: Session) -> list[str]:
+    if s.plan is None:
+        return []
+    description, approach = s.plan
+    return [_titled("The plan", f"{description}\n\n{approach}")]
+
+
+def _present_code(s: Session) -> list[str]:
+    return [_titled("solution.py", _fenced(s.code.source))] if s.code else []
+
+
+def _present_tests(s: Session) -> list[str]:
+    return [_titled("test_solution.py", _fenced(s.tests.source))] if s.tests else []
+
+
+def _build_report(s: Session) -> str:
+    assert s.build_failure
+    asked = ", ".join(s.spec.requirements) or "nothing"
+    log = _cut(s.build_failure.log)
+    return f"{s.build_failure.message}\nRequirements: {asked}\n{log}"
+
+
+def _findings(failures: tuple[Failure, ...]) -> str:
+    return "\n\n".join(_finding(failure) for failure in failures)
+
+
+def _finding(f: Failure) -> str:
+    lines = [f"### {f.test_id} ({f.label})", f"{f.problem.type}: {_cut(f.problem.message)}"]
+    lines += [f"  at {x.file}:{x.line} in {x.function}" for x in f.problem.frames[-6:]]
+    if f.captured:
+        lines.append(f"It printed:\n{_cut(f.captured)}")
+    words = {
+        "Evidence": f.because,
+        "Expected": f.expected,
+        "Actual": f.actual,
+        "Cause": f.root_cause,
+        "Fix": f.fix,
+    }
+    lines += [f"{title}: {text}" for title, text in words.items() if text]
+    return "\n".join(lines)
+
+
+def _history(s: Session) -> list[str]:
+    if not s.history:
+        return []
+    return [_titled("What was repaired before, and by whose fault", _bullets(s.history))]
+
+
+def _insistence(s: Session) -> list[str]:
+    """Say what the last answer left out, more firmly in the last round."""
+    if s.repair is None or s.repair.rounds == 0:
+        return []
+    firm = "This is the last round. " if s.repair.rounds > 1 else ""
+    text = f"{firm}Your last answer left these out. Make every one of them."
+    return [_titled("Not done yet", f"{text}\n{_bullets(s.repair.missing)}")]
+
+
+def _rejected_packages(s: Session) -> list[str]:
+    if not s.rejected:
+        return []
+    return [_titled("These do not exist; do without them", _bullets(r.name for r in s.rejected))]
+
+
+def _notes(s: Session) -> list[str]:
+    return [_titled("A note from the person who asked", _bullets(s.notes))] if s.notes else []
+
+
+def _titled(title: str, text: str) -> str:
+    return f"## {title}\n{text}"
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _fenced(source: str) -> str:
+    """Fence code with more marks than it holds in a row."""
+    marks = "```"
+    while marks in source:
+        marks += "`"
+    return f"{marks}python\n{source}{marks}"
+
+
+def _cut(text: str) -> str:
+    """Cut a long text in the middle, at line ends where there are some."""
+    if len(text) <= LONGEST_TEXT:
+        return text
+    half = LONGEST_TEXT // 2
+    head, tail = text[:half], text[-half:]
+    head = head.rpartition("\n")[0] or head
+    tail = tail.partition("\n")[2] or tail
+    return f"{head}\n[… {len(text) - len(head) - len(tail)} characters left out …]\n{tail}"

@@ -1,0 +1,77 @@
+"""A workflow: a rule table and its pure helpers, as the engine sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+from codetape.states import autocoder
+from codetape.states import events as e
+from codetape.states.ending import ending
+from codetape.states.folding import folded
+from codetape.states.machine import Machine, State
+from codetape.states.reading import interpret
+from codetape.states.requests import Request
+from codetape.states.session import Session
+from codetape.states.settling import settle
+from codetape.states.values import Outcome
+from codetape.states.wanting import delay, wanted
+
+
+class Folded(Protocol):
+    """What the engine reads of a folded session."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def state(self) -> State: ...
+    @property
+    def done(self) -> bool: ...
+    @property
+    def paused(self) -> str | None: ...
+
+
+S = TypeVar("S", bound=Folded)
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """The rules of one kind of session. `rules` numbers the rule set that a tape lives under."""
+
+    name: str
+    rules: int
+    machine: Machine
+    settle: Callable[[Session], e.Event | None]
+    wanted: Callable[[Session], tuple[Request, ...]]
+    delay: Callable[[Session], float]
+    interpret: Callable[[Request, Outcome], e.Event]
+    folded: Callable[[Session, e.Event], Session]
+    ending: Callable[[Session, e.Event], object]
+
+    def blank(self, session_id: str) -> Session:
+        """A session before its first event."""
+        return Session(id=session_id)
+
+    def advance(self, session: Session, event: e.Event) -> Session:
+        """Return the session after `event`. Raises IllegalTransition; the session is a value, so
+        whoever is refused still has it as it was."""
+        facts = self.folded(session, event)
+        state = self.machine.next_state(session.id, session.state, event.name, facts)
+        after = replace(facts, state=state, seq=session.seq + 1)
+        return replace(after, ending=ending(after, event)) if after.done else after
+
+
+AUTOCODER = Workflow(
+    name="autocoder",
+    rules=1,
+    machine=autocoder.MACHINE,
+    settle=settle,
+    wanted=wanted,
+    delay=delay,
+    interpret=interpret,
+    folded=folded,
+    ending=ending,
+)
