@@ -1,1 +1,1 @@
-"""Event stores: one file per place where a tape can lie."""
+"""Where tapes are kept: SQLite, and memory for tests."""

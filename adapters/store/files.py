@@ -1,0 +1,90 @@
+"""The file of a store: made private, and looked at for where it lies. Never opened here.
+
+Closing a second descriptor of a file would drop every lock that SQLite holds on it in this process.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+_SHARED = {
+    *(
+        "9p",
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "coda",
+        "gfs2",
+        "gpfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+    ),
+    *("ocfs2", "prl_fs", "smb2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs"),
+}
+_LOCAL_FUSE = {"fuse.fuse-overlayfs"}
+
+
+def make_private(path: Path) -> None:
+    """Make the file if there is none, for its owner only (0600; folders that are made 0700).
+
+    SQLite gives its sidecar files the mode of the file. Raises OSError.
+    """
+    if path.exists():
+        return
+    _make_folders(path.parent)
+    try:
+        os.mknod(path, stat.S_IFREG | 0o600)  # makes it without opening it
+    except FileExistsError:
+        pass  # another process was faster
+    except PermissionError:  # some systems keep mknod for the superuser
+        _make_by_opening(path)
+
+
+def _make_by_opening(path: Path) -> None:
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def _make_folders(folder: Path) -> None:
+    if not folder.exists():
+        _make_folders(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def filesystem_of(path: Path) -> str:
+    """Return the type of the file system that holds `path` ("ext4"), empty if it is not known."""
+    try:
+        mounts = Path("/proc/self/mounts").read_text(errors="surrogateescape")
+    except OSError:
+        return ""
+    return find_mount(path.resolve(), mounts)
+
+
+def find_mount(path: Path, mounts: str) -> str:
+    """Return the type of the deepest mount above `path` in a text of the form of /proc/mounts."""
+    depth, found = -1, ""
+    for line in mounts.splitlines():
+        _, where, kind, *_ = line.split(" ")
+        folder = Path(_unescaped(where))
+        # The last one of the same folder lies on top.
+        if len(folder.parts) >= depth and path.is_relative_to(folder):
+            depth, found = len(folder.parts), kind
+    return found
+
+
+def is_shared(filesystem: str) -> bool:
+    """Say whether other machines may write there: they share no memory with this one."""
+    fuse = filesystem.startswith("fuse.") and filesystem not in _LOCAL_FUSE
+    return fuse or filesystem in _SHARED
+
+
+def _unescaped(text: str) -> str:
+    for code in ("040", "011", "012", "134"):  # blank, tab, newline, backslash
+        text = text.replace(f"\\{code}", chr(int(code, 8)))
+    return text

@@ -1,0 +1,22 @@
+"""What to do where SQLite cannot go on, by the kind of its error."""
+
+from __future__ import annotations
+
+WAIT = 30.0  # seconds for another process to finish writing; a transaction takes milliseconds
+
+_REMEDIES = {
+    "FULL": "the disk is full and nothing was written: free some space, then resume",
+    "READONLY": "it cannot be written: make the file and its folder writable, or name another file",
+    "CANTOPEN": "it cannot be opened: look at the path, and at who may read and write there",
+    "NOTADB": "it is no SQLite file, and is left as it is: name another file",
+    "CORRUPT": "the file is damaged, and is left as it is: copy it, then restore it from a backup",
+    "BUSY": f"another process kept it locked for {WAIT:.0f} s: end that process, then try again",
+    "IOERR": "the disk could not be read or written: look at the disk, then resume",
+}
+
+
+def remedy(kind: str, message: str) -> str:
+    """Return what happened and what to do; `kind` is SQLite's name, as "SQLITE_IOERR_WRITE"."""
+    _, _, rest = kind.partition("_")
+    what = _REMEDIES.get(rest.partition("_")[0])
+    return f"{what} ({message})" if what else message

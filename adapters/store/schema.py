@@ -1,0 +1,77 @@
+"""The tables, as numbered steps. A step that was released is never changed: add another.
+
+`sessions` holds what a list of sessions shows, the end of each tape and its lease. An append moves
+the end and writes the event in one transaction, so a tape that lost its tail is found out.
+"""
+
+from __future__ import annotations
+
+from codetape.adapters.store.rows import Db
+from codetape.engine.ports import StoreUnusable
+
+NAME = "codetape"  # of these steps among those that a file records
+
+APPLICATION_ID = 0x63746170  # "ctap", in the file's header: this is a store, not somebody's data
+
+# An empty store has nine pages, one for each table and index, and most sessions are small: with
+# pages of 4096 bytes twenty events would not fit in 60 KB. In smaller pages rows waste a third.
+PAGE_SIZE = 2048
+
+# The log is emptied into the file at as many bytes as with SQLite's usual pages of 4096.
+CHECKPOINT_PAGES = 2000
+
+MIGRATIONS: dict[str, tuple[str, ...]] = {
+    "m001_tapes": (
+        """
+        CREATE TABLE sessions (
+            id TEXT NOT NULL PRIMARY KEY,
+            workflow TEXT NOT NULL,
+            name TEXT NOT NULL,
+            state TEXT NOT NULL,
+            seq INTEGER NOT NULL,       -- the last event
+            head TEXT NOT NULL,         -- its hash
+            started_at TEXT NOT NULL,   -- the time of the first event, empty before it
+            updated_at TEXT NOT NULL,   -- the time of the last event
+            parent TEXT,
+            parent_seq INTEGER,
+            token TEXT,                 -- the lease: who may append, and until when
+            owner TEXT,
+            expires TEXT
+        )
+        """,
+        # With a rowid: a WITHOUT ROWID table spills rows over a quarter of a page into pages of
+        # their own.
+        """
+        CREATE TABLE events (
+            session TEXT NOT NULL,
+            seq INTEGER NOT NULL,
+            name TEXT NOT NULL,
+            version INTEGER NOT NULL,
+            source TEXT NOT NULL,
+            dest TEXT NOT NULL,
+            request_key TEXT,
+            data TEXT NOT NULL,
+            at TEXT NOT NULL,
+            hash TEXT NOT NULL,
+            PRIMARY KEY (session, seq)
+        )
+        """,
+        "CREATE TABLE blobs (hash TEXT NOT NULL PRIMARY KEY, body BLOB NOT NULL)  -- zlib",
+    )
+}
+
+
+def is_old(db: Db, path: str) -> bool:
+    """Say whether steps are to be done yet. Raises StoreUnusable for a file that is not ours."""
+    mark = db.execute("PRAGMA application_id").fetchone()[0]
+    if mark != APPLICATION_ID:
+        if mark or db.execute("SELECT 1 FROM sqlite_master").fetchone():
+            raise StoreUnusable(path, "it holds another program's data: name another file")
+        return True
+    steps = "SELECT name FROM _sqlite_migrations WHERE migration_set = ?"
+    done = {name for (name,) in db.execute(steps, (NAME,))}
+    if done - MIGRATIONS.keys():
+        raise StoreUnusable(
+            path, "a newer codetape has written it: use that version or a newer one"
+        )
+    return bool(MIGRATIONS.keys() - done)
