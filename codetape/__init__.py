@@ -1,1 +1,90 @@
-"""The front door: public names, agents, command line, testing kit."""
+"""codetape: from a request to Python code that has passed its tests in a sandbox, with a tape.
+
+    from codetape import AutoCoderAgent, File
+
+    agent = AutoCoderAgent(model="gpt-4.1")
+    result = agent.generate(prompt="…", samples={"readings": "readings.csv"}, outputs={"report": File})
+    report = result.run()
+
+Names are imported when they are first used, so that `import codetape` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from codetape.agent import AutoCoderAgent
+    from codetape.engine.ports import (
+        ConcurrentAppend,
+        DamagedTape,
+        LeaseLost,
+        SandboxBroken,
+        SessionOwned,
+        StoreError,
+        StoreUnusable,
+        UnknownSession,
+    )
+    from codetape.result import Result
+    from codetape.running import RunFailed
+    from codetape.states.job import Budget
+    from codetape.states.machine import IllegalTransition
+    from codetape.task import Task
+    from codetape.values import Dir, File, ImageConfig, Resources, Secret
+
+_HOMES = {
+    "AutoCoderAgent": "codetape.agent",
+    "Budget": "codetape.states.job",
+    "ConcurrentAppend": "codetape.engine.ports",
+    "DamagedTape": "codetape.engine.ports",
+    "Dir": "codetape.values",
+    "File": "codetape.values",
+    "IllegalTransition": "codetape.states.machine",
+    "ImageConfig": "codetape.values",
+    "LeaseLost": "codetape.engine.ports",
+    "Resources": "codetape.values",
+    "Result": "codetape.result",
+    "RunFailed": "codetape.running",
+    "SandboxBroken": "codetape.engine.ports",
+    "Secret": "codetape.values",
+    "SessionOwned": "codetape.engine.ports",
+    "StoreError": "codetape.engine.ports",
+    "StoreUnusable": "codetape.engine.ports",
+    "Task": "codetape.task",
+    "UnknownSession": "codetape.engine.ports",
+}
+
+__all__ = [
+    "AutoCoderAgent",
+    "Budget",
+    "ConcurrentAppend",
+    "DamagedTape",
+    "Dir",
+    "File",
+    "IllegalTransition",
+    "ImageConfig",
+    "LeaseLost",
+    "Resources",
+    "Result",
+    "RunFailed",
+    "SandboxBroken",
+    "Secret",
+    "SessionOwned",
+    "StoreError",
+    "StoreUnusable",
+    "Task",
+    "UnknownSession",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'codetape' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

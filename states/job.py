@@ -23,6 +23,7 @@ class Sample(Value):
 
     name: str
     path: str
+    file: str  # its name in the sandbox, below /var/inputs
     description: str
 
 
@@ -43,12 +44,16 @@ class Job(Value):
     """The whole request, as it was validated before the first event.
 
     `models` names another model for a kind of call. `max_iterations` limits attempts, `call_seconds`
-    each call to a model, `build_seconds` each build. `secrets` are names of variables only.
+    each call to a model, `build_seconds` each build. `api_key` and `secrets` are names of variables,
+    never their values. `sandbox` is auto, podman, bubblewrap, process or the name of another one.
     """
 
     prompt: str
     name: str = "auto-coder"
     model: str = "scripted"
+    api_key: str | None = None
+    api_base: str | None = None
+    sandbox: str = "auto"
     models: dict[str, str] = Field(default_factory=dict)
     system_prompt: str = ""
     parameters: dict[str, JsonValue] = Field(default_factory=dict)

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from codetape.states.answers import SHAPES, schema_text
 from codetape.states.failures import Failure
-from codetape.states.job import Declared, Job
+from codetape.states.job import Job
 from codetape.states.ladder import faulty_code, faulty_tests
 from codetape.states.session import Rejected, Session
 from codetape.states.values import LlmCall, Message
@@ -210,12 +210,6 @@ def _interface(job: Job) -> str:
     if job.network_access:
         lines.append("- the network may be used")
     return "\n".join(lines) or "None are declared."
-
-
-def declared_samples(job: Job) -> tuple[Declared, ...]:
-    """Return a File input for each sample that is not declared as an input."""
-    known = {d.name for d in job.inputs}
-    return tuple(Declared(name=x.name, type="File") for x in job.samples if x.name not in known)
 
 
 def _plan(s: Session) -> list[str]:

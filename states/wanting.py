@@ -80,7 +80,7 @@ def run_of_tests(s: Session) -> RunSpec:
             TextFile(name="solution.py", text=s.code.source),
             TextFile(name="test_solution.py", text=s.tests.source),
         ),
-        host_files=tuple(HostFile(name=x.name, path=x.path) for x in s.job.samples),
+        host_files=tuple(HostFile(name=x.file, path=x.path) for x in s.job.samples),
         environment=s.job.environment,
         secrets=s.job.secrets,
         network=s.job.network_access,

@@ -1,0 +1,129 @@
+"""The composition root: the one place where adapters are chosen. Entry points build here and call."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from codetape.engine import codec
+from codetape.engine.boundary import Boundary
+from codetape.engine.ports import EventStore, Llm, Sandbox
+from codetape.engine.tape import read
+from codetape.states.job import Job
+from codetape.states.values import Answer, CallFailure
+
+DEFAULT_STORE = "codetape.db"
+SANDBOXES = ("auto", "podman", "bubblewrap", "process")
+"""The sandboxes that have a name; auto is the first of podman and bubblewrap that works."""
+
+SCRIPTED = "scripted/"
+"""The prefix of models whose answers are shipped with codetape."""
+
+
+def store_path(given: str | None = None) -> str:
+    """Where the tapes are: what was given, else the variable CODETAPE_STORE, else ./codetape.db."""
+    return given or os.environ.get("CODETAPE_STORE") or DEFAULT_STORE
+
+
+def open_store(given: str | Path | EventStore) -> EventStore:
+    """Return a store as it is, or open the one at a path. Raises StoreUnusable."""
+    if not isinstance(given, str | os.PathLike):
+        return given
+    from codetape.adapters.store.sqlite import SqliteStore
+
+    return SqliteStore(given)
+
+
+def make_sandbox(given: str | Sandbox) -> Sandbox:
+    """Return a sandbox as it is, or make the one of a name. Nothing is started yet."""
+    if not isinstance(given, str):
+        return given
+    from codetape.adapters.sandbox.auto import FirstWorking
+
+    makers = {"podman": _podman, "bubblewrap": _bubblewrap, "process": _process}
+    if given == "auto":
+        return FirstWorking({"podman": _podman, "bubblewrap": _bubblewrap})
+    if given not in makers:
+        raise ValueError(f"sandbox: {given!r} is none of {', '.join(SANDBOXES)}")
+    return makers[given]()
+
+
+def _podman() -> Sandbox:
+    from codetape.adapters.sandbox.podman import PodmanSandbox
+
+    return PodmanSandbox()
+
+
+def _bubblewrap() -> Sandbox:
+    from codetape.adapters.sandbox.bubblewrap import BubblewrapSandbox
+
+    return BubblewrapSandbox()
+
+
+def _process() -> Sandbox:
+    from codetape.adapters.sandbox.process import ProcessSandbox
+
+    return ProcessSandbox()
+
+
+def make_llm(given: Llm | None, job: Job, answered: Mapping[str, int] | None = None) -> Llm:
+    """Return a model as it is, or make the one that the job names.
+
+    `answered` counts the answers of each kind that are on the tape already; a scripted model goes on
+    after them.
+    """
+    if given is not None:
+        return given
+    if job.model.startswith(SCRIPTED):
+        from codetape.adapters.llm.scripted import ScriptedLlm
+        from codetape.demo import script
+
+        return ScriptedLlm(script(job.model.removeprefix(SCRIPTED)), used=answered, model=job.model)
+    from codetape.adapters.llm.litellm import LiteLlm
+
+    return LiteLlm(api_key_env=job.api_key, api_base=job.api_base, timeout=job.call_seconds)
+
+
+def answered(store: EventStore, session: str) -> dict[str, int]:
+    """Count the calls of each kind whose outcome is on a tape."""
+    kinds: Counter[str] = Counter()
+    for record in read(store, session):
+        if record.request_key and isinstance(record.event.outcome, Answer | CallFailure):
+            body = request_body(store, record.request_key)
+            kinds[body["call"]["kind"]] += 1
+    return dict(kinds)
+
+
+def request_body(store: EventStore, key: str) -> dict[str, Any]:
+    """Return a request as it was made, from the tape."""
+    body = codec.unpack_json(store.get_blob(key).decode(), store.get_blob)
+    return dict(body)
+
+
+def boundary_for(job: Job) -> Boundary:
+    """Return the boundary that knows the secrets of a job: the values behind its variable names."""
+    names = [*job.secrets, *([job.api_key] if job.api_key else [])]
+    known = {name: value for name in names if (value := os.environ.get(name))}
+    return Boundary({**_provider_keys(), **known})
+
+
+def _provider_keys() -> dict[str, str]:
+    """Keys that providers' libraries read by themselves: whatever the environment calls a key."""
+    endings = ("_API_KEY", "_TOKEN", "_SECRET", "_SECRET_KEY", "_PASSWORD", "_ACCESS_KEY")
+    return {name: value for name, value in os.environ.items() if name.endswith(endings) and value}
+
+
+def owner() -> str:
+    """Return who this process is, as a store names the owner of a session."""
+    from codetape.adapters.store.owner import current_owner
+
+    return current_owner()
+
+
+def session_folder(session: str) -> Path:
+    """Return the private folder of a session, for frames that were given and files that came out."""
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "codetape" / "sessions" / session

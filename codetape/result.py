@@ -1,0 +1,218 @@
+"""What a session came to: a projection of the end of its tape, and running the solution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from codetape import composition
+from codetape.both import both
+from codetape.engine.ports import EventStore, Sandbox
+from codetape.engine.tape import Recorded, fold, read
+from codetape.running import run_solution
+from codetape.states.events import CodeWritten
+from codetape.states.failures import Failure
+from codetape.states.session import Session
+from codetape.states.values import Answer, RunOutcome
+from codetape.states.workflow import AUTOCODER
+from codetape.task import Task
+from codetape.values import CodePlan, CodeSolution
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a session. It is a view: every field is read from the folded tape."""
+
+    folded: Session
+    store: EventStore = field(repr=False)
+    sandbox: str | Sandbox = field(default="auto", repr=False)
+    original_samples: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        session: Session,
+        store: EventStore,
+        *,
+        sandbox: str | Sandbox = "auto",
+        samples: Mapping[str, Any] | None = None,
+    ) -> Result:
+        """Wrap a folded session. `samples` are the caller's own values, kept as they are."""
+        chosen = sandbox if not isinstance(sandbox, str) else session.job.sandbox
+        return cls(session, store, chosen, dict(samples or {}))
+
+    @classmethod
+    def load(
+        cls, session: str, store: str | Path | EventStore, *, sandbox: str | Sandbox = "auto"
+    ) -> Result:
+        """Read a session from a store. Raises UnknownSession, DamagedTape."""
+        opened = composition.open_store(store)
+        return cls.of(fold(AUTOCODER, session, read(opened, session)), opened, sandbox=sandbox)
+
+    # --- how it ended ---
+
+    @property
+    def session(self) -> str:
+        """The id of the session."""
+        return self.folded.id
+
+    @property
+    def success(self) -> bool:
+        """True if the tests passed, or the image was built where no tests were asked for."""
+        return self.folded.ending is not None and self.folded.ending.failure is None
+
+    @property
+    def error(self) -> str | None:
+        """Why it did not succeed, in words; None if it did."""
+        if self.folded.ending is None:
+            return f"the session is not done: {self.folded.paused or 'it was interrupted'}"
+        return None if self.success else self.folded.ending.reason
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """The failures of the last run, with their labels."""
+        return self.folded.failures
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts were made."""
+        return self.folded.attempts
+
+    @property
+    def output(self) -> str:
+        """What the last run printed on stdout."""
+        return self.folded.run.stdout if self.folded.run else ""
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit status of the last run; None if there was none."""
+        return self.folded.run.exit_status if self.folded.run else None
+
+    # --- what was made ---
+
+    @property
+    def plan(self) -> CodePlan | None:
+        """The plan, if one was asked for."""
+        return CodePlan(*self.folded.plan) if self.folded.plan else None
+
+    @property
+    def solution(self) -> CodeSolution | None:
+        """The newest code."""
+        code = self.folded.code
+        if code is None:
+            return None
+        return CodeSolution("python", code.source, code.packages, code.system_packages)
+
+    @property
+    def tests(self) -> str | None:
+        """The newest test file."""
+        return self.folded.tests.source if self.folded.tests else None
+
+    @property
+    def image(self) -> str | None:
+        """The image that was built last, as the sandbox names it."""
+        return self.folded.image.ref if self.folded.image else None
+
+    @property
+    def detected_packages(self) -> tuple[str, ...]:
+        """The distributions that the image holds beyond the base packages and pytest."""
+        given = {"pytest", *self.folded.job.base_packages}
+        return tuple(p for p in self.folded.spec.requirements if p not in given)
+
+    @property
+    def detected_system_packages(self) -> tuple[str, ...]:
+        """The Debian packages that the image holds beyond those of the image configuration."""
+        given = self.folded.job.system_packages
+        return tuple(p for p in self.folded.spec.system_packages if p not in given)
+
+    # --- what was asked ---
+
+    @property
+    def declared_inputs(self) -> dict[str, str]:
+        """Declared inputs: name to the name of the type; samples are inputs too."""
+        return {d.name: d.type for d in self.folded.job.inputs}
+
+    @property
+    def declared_outputs(self) -> dict[str, str]:
+        """Declared outputs: name to the name of the type."""
+        return {d.name: d.type for d in self.folded.job.outputs}
+
+    @property
+    def data_context(self) -> str:
+        """What the model was told of the samples."""
+        return "\n\n".join(f"{s.name}:\n{s.description}" for s in self.folded.job.samples)
+
+    @property
+    def generated_schemas(self) -> dict[str, str]:
+        """Schemas inferred from the samples; none yet."""
+        return {}
+
+    # --- what it took ---
+
+    @property
+    def total_input_tokens(self) -> int:
+        """Input tokens of all answered calls, as far as providers counted them."""
+        return self.folded.totals.input_tokens
+
+    @property
+    def total_output_tokens(self) -> int:
+        """Output tokens of all answered calls, as far as providers counted them."""
+        return self.folded.totals.output_tokens
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars of all answered calls; None if the price of any is unknown."""
+        return self.folded.totals.cost
+
+    @cached_property
+    def records(self) -> tuple[Recorded, ...]:
+        """The events of the tape."""
+        return tuple(read(self.store, self.session))
+
+    @cached_property
+    def conversation_history(self) -> tuple[dict[str, str], ...]:
+        """The real conversation: what was asked and answered, call by call, from the tape."""
+        turns: list[dict[str, str]] = []
+        for record in self.records:
+            if record.request_key and isinstance(answer := record.event.outcome, Answer):
+                body = composition.request_body(self.store, record.request_key)
+                turns += [_turn(message) for message in body["call"]["messages"]]
+                turns.append({"role": "assistant", "content": answer.text or ""})
+        return tuple(turns)
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """Every code that was written, the first one first."""
+        events = (record.event for record in self.records)
+        return tuple(event.source for event in events if isinstance(event, CodeWritten))
+
+    # --- running it ---
+
+    @both
+    async def run(self, *, output_dir: str | Path | None = None, **inputs: Any) -> Any:
+        """Run the solution in its sandbox and return its declared outputs, typed.
+
+        An input that is not given takes its sample. One output comes back as itself, several as a
+        named tuple. Files are put into `output_dir` (default: a new folder). Raises ValueError for a
+        wrong input, RunFailed if the code failed.
+        """
+        values, _ = await run_solution(self.folded, self.sandbox, inputs, output_dir)
+        return values
+
+    @both
+    async def run_outcome(
+        self, *, output_dir: str | Path | None = None, **inputs: Any
+    ) -> tuple[Any, RunOutcome]:
+        """Like `run`, with the facts of the run beside the outputs."""
+        return await run_solution(self.folded, self.sandbox, inputs, output_dir)
+
+    def as_task(self, name: str | None = None, *, retries: int = 0) -> Task:
+        """Return the solution as a function of its inputs; `retries` repeats a failed run."""
+        return Task(name=name or self.folded.job.name, result=self, retries=retries)
+
+
+def _turn(message: Mapping[str, Any]) -> dict[str, str]:
+    return {"role": message["role"], "content": "\n\n".join(message["parts"])}

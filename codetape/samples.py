@@ -1,0 +1,163 @@
+"""Sample data: from a path or a data frame to a file in the sandbox and words in a prompt."""
+
+from __future__ import annotations
+
+import csv
+import json
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from codetape.states.job import Sample
+
+LARGEST_READ = 8 << 20
+"""Bytes of a file that are read to describe it; of a larger one the description says so."""
+
+SHOWN = 4000
+"""Characters of a text, and of the rows of a table, that a model gets to see."""
+
+FEW = 8
+"""So many different values of a column are listed one by one."""
+
+
+def samples_of(given: Mapping[str, Any], rows: int, folder: Path) -> tuple[Sample, ...]:
+    """Describe samples. A data frame is written to `folder` first, which is made if it is needed.
+
+    Raises ValueError that names the sample for a missing file or a value that is neither.
+    """
+    return tuple(_sample(name, value, rows, folder) for name, value in given.items())
+
+
+def _sample(name: str, value: Any, rows: int, folder: Path) -> Sample:
+    path = _path_of(name, value, folder)
+    description = _folder_words(path) if path.is_dir() else describe(path, rows)
+    return Sample(name=name, path=str(path), file=name + path.suffix, description=description)
+
+
+def _path_of(name: str, value: Any, folder: Path) -> Path:
+    if hasattr(value, "to_csv"):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        value.to_csv(folder / f"{name}.csv", index=False)
+        return folder / f"{name}.csv"
+    try:
+        path = Path(value).expanduser()
+    except TypeError:
+        kind = type(value).__name__
+        raise ValueError(f"samples: {name} is a path or a data frame, not {kind}") from None
+    if not path.exists():
+        raise ValueError(f"samples: {name}: there is no file {path}")
+    return path.resolve()
+
+
+def describe(path: Path, rows: int) -> str:
+    """Return what a model should know of a file, bounded: a table's columns, or a text's first lines."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(LARGEST_READ)
+    cut = f" Only the first {LARGEST_READ:,} bytes were read." if size > LARGEST_READ else ""
+    try:
+        text = head.decode("utf-8-sig", "strict" if not cut else "ignore")
+    except UnicodeDecodeError:
+        return f"A binary file of {size:,} bytes, named *{path.suffix or '(no ending)'}."
+    table = _table(path, text)
+    if table is None:
+        return f"A text file of {size:,} bytes.{cut} It begins:\n{text[:SHOWN]}"
+    return _table_words(table, rows) + cut
+
+
+def _table(path: Path, text: str) -> list[dict[str, str]] | None:
+    ending = path.suffix.lower()
+    if ending in {".csv", ".tsv"}:
+        return _delimited(text, "\t" if ending == ".tsv" else ",")
+    if ending in {".jsonl", ".ndjson"}:
+        return _records(json.loads(line) for line in text.splitlines() if line.strip())
+    if ending == ".json":
+        return _json_table(text)
+    return None
+
+
+def _delimited(text: str, delimiter: str) -> list[dict[str, str]] | None:
+    try:
+        reader = csv.DictReader(text.splitlines(), delimiter=delimiter)
+        table = [
+            {str(k): v or "" for k, v in row.items() if isinstance(v, str | None)} for row in reader
+        ]
+    except csv.Error:
+        return None
+    return table or None
+
+
+def _json_table(text: str) -> list[dict[str, str]] | None:
+    try:
+        return _records(json.loads(text))
+    except ValueError:
+        return None
+
+
+def _records(values: Iterable[Any]) -> list[dict[str, str]] | None:
+    try:
+        listed = list(values)
+    except (ValueError, TypeError):
+        return None
+    if not listed or not all(isinstance(value, dict) for value in listed):
+        return None
+    return [{k: "" if v is None else _text(v) for k, v in value.items()} for value in listed]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def _table_words(table: list[dict[str, str]], rows: int) -> str:
+    columns = list(dict.fromkeys(name for row in table for name in row))
+    lines = [f"A table of {len(table):,} rows and {len(columns)} columns."]
+    lines += [
+        f"- {name}: {_column_words([row.get(name, '') for row in table])}" for name in columns
+    ]
+    shown = _rows_shown(table, columns, rows)
+    return "\n".join([*lines, "Rows, from the first on:", ",".join(columns), *shown])
+
+
+def _rows_shown(table: list[dict[str, str]], columns: list[str], rows: int) -> list[str]:
+    shown: list[str] = []
+    left = SHOWN
+    for row in islice(table, rows):
+        line = ",".join(row.get(name, "") for name in columns)
+        left -= len(line) + 1
+        if left < 0:
+            break
+        shown.append(line)
+    return shown
+
+
+def _column_words(values: list[str]) -> str:
+    filled = [value for value in values if value.strip()]
+    missing = len(values) - len(filled)
+    gaps = f", {missing} missing" if missing else ""
+    if not filled:
+        return "empty"
+    if numbers := _numbers(filled):
+        low, high, middle = min(numbers), max(numbers), statistics.median(numbers)
+        return f"number{gaps}, from {low:g} to {high:g}, median {middle:g}"
+    counts = Counter(filled)
+    if len(counts) <= FEW:
+        each = ", ".join(f"{value!r} ({count})" for value, count in counts.most_common())
+        return f"text{gaps}, {each}"
+    return f"text{gaps}, {len(counts)} different values, such as {filled[0]!r}"
+
+
+def _numbers(values: list[str]) -> list[float] | None:
+    try:
+        return [float(value) for value in values]
+    except ValueError:
+        return None
+
+
+def _folder_words(path: Path) -> str:
+    names = sorted(entry.name for entry in path.iterdir())
+    listed = "\n".join(f"- {name}" for name in names[:50])
+    more = f"\n… and {len(names) - 50} more" if len(names) > 50 else ""
+    return f"A folder of {len(names)} entries:\n{listed}{more}"
