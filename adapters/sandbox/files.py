@@ -38,7 +38,7 @@ def stage(
     folder: Path,
     files: Iterable[TextFile],
     host_files: Iterable[HostFile],
-    translate: Callable[[str], str] = str,
+    text: Callable[[TextFile], str] = lambda file: file.text,
 ) -> None:
     """Write the inputs below `folder`, readable for everybody.
 
@@ -50,8 +50,8 @@ def stage(
         for host_file in host_files:
             _copy(Path(host_file.path), _place(folder, host_file.name))
         for file in files:
-            text = translate(file.text)
-            _place(folder, file.name).write_text(text, "utf-8", "surrogatepass", newline="")
+            body = text(file).encode("utf-8", "surrogatepass")
+            _place(folder, file.name).write_bytes(body)
         _open_up(folder)
     except (OSError, ValueError, shutil.Error) as error:
         raise SandboxBroken(SandboxFailure(message=f"an input cannot be given: {error}")) from error

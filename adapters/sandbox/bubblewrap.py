@@ -1,0 +1,217 @@
+"""A sandbox made of kernel namespaces by bubblewrap: no daemon, no image, a few milliseconds.
+
+Inside there are the system's /usr, an environment, the inputs and the outputs, and nothing else: no
+home, no network, no other process. Run by root, it first becomes a user without rights, so that a
+hole in the namespaces does not lead to root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from codetape.adapters.sandbox.environments import Environments, default_folder
+from codetape.adapters.sandbox.interpreters import Interpreter, reachable
+from codetape.adapters.sandbox.local import LocalSandbox, Run, base_variables
+from codetape.adapters.sandbox.supervise import ENDING, Launch
+from codetape.engine.ports import SandboxBroken
+from codetape.states.values import SandboxFailure
+
+NOBODY = 65534  # user and group that code runs as; the kernel's own number for "nobody"
+TMP = 64 << 20  # bytes of /tmp and of /dev/shm, which are memory
+INSTALL = "install it: apt-get install bubblewrap"
+ALLOW = (
+    "the kernel must let users make namespaces: sysctl -w kernel.unprivileged_userns_clone=1 "
+    "kernel.apparmor_restrict_unprivileged_userns=0 user.max_user_namespaces=10000 (as root; "
+    "settings that your kernel does not know are of no matter)"
+)
+# The loader's cache and the links that Debian's libraries lead through.
+ALWAYS = ("/etc/ld.so.cache", "/etc/alternatives")
+FOR_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki",
+               "/etc/ca-certificates")  # fmt: skip
+PASSWD = f"nobody:x:{NOBODY}:{NOBODY}:nobody:/tmp:/usr/sbin/nologin\n"
+
+
+class BubblewrapSandbox(LocalSandbox):
+    """Runs code in namespaces of its own. Needs Linux with bubblewrap; root is not needed.
+
+    `environments` is the folder for environments (default: the user's cache), `outputs` the one for
+    collected outputs (default: temporary, gone with `close`). `secret` gives the value of a named
+    secret. `build_seconds` limits a build.
+    """
+
+    def __init__(
+        self,
+        *,
+        environments: Path | None = None,
+        outputs: Path | None = None,
+        secret: Callable[[str], str | None] = os.environ.get,
+        build_seconds: float = 900.0,
+    ) -> None:
+        folder = environments or default_folder()
+        super().__init__(Environments(folder, _visible, build_seconds), outputs, secret)
+        self._works = False
+
+    def _check(self) -> None:
+        """Try the namespaces once. Raises SandboxBroken with the command that mends it."""
+        if self._works:
+            return
+        if shutil.which("bwrap") is None:
+            raise _missing(f"bubblewrap is not installed; {INSTALL}")
+        _enter_environments(self._environments.folder)
+        command = [*_become(), "bwrap", *_namespaces(network=False), *_system(network=False)]
+        command += ["--proc", "/proc", "--dev", "/dev", "--", "/usr/bin/true"]
+        tried = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+        if tried.returncode != 0:
+            raise _missing(f"bubblewrap does not work: {tried.stderr.strip()}; {ALLOW}")
+        self._works = True
+
+    def _own(self, folder: Path, *, writable: bool) -> None:
+        if os.geteuid() != 0:
+            return
+        if writable:
+            os.chown(folder, NOBODY, NOBODY)
+        else:
+            os.chown(folder, 0, NOBODY)
+            folder.chmod(0o750)
+
+    def _launch(self, run: Run) -> Launch:
+        info, told = os.pipe()
+        prefix = self._environments.prefix(run.environment)
+        arguments = _options(run, prefix, self._variables(run))
+        options = os.memfd_create("options")  # not on the command line: it may hold secrets
+        os.write(options, "\0".join([*arguments, "--info-fd", str(told)]).encode())
+        os.lseek(options, 0, os.SEEK_SET)
+        script, inputs = "/opt/codetape/runner.py", "/var/inputs"
+        inner = run.command("/opt/environment/bin/python", script, inputs, "/tmp")  # noqa: S108
+        return Launch(
+            argv=(*run.group.join(), *_become(), "bwrap", "--args", str(options), "--", *inner),
+            environment={"PATH": "/usr/local/bin:/usr/bin:/bin"},
+            seconds=run.spec.limits.seconds,
+            kill=lambda process: _kill(process, info, run),
+            watch=run.watch,
+            stdin=run.nonce.encode() + b"\n",
+            keep=run.spec.limits.output,
+            inherited=(run.writer, told, options),
+            report=run.reader,
+        )
+
+
+def _missing(message: str) -> SandboxBroken:
+    return SandboxBroken(SandboxFailure(message=message, missing=True))
+
+
+def _enter_environments(folder: Path) -> None:
+    """Make sure that the user that code runs as can go there. Raises SandboxBroken."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _missing(f"cannot make the folder for environments: {error}") from error
+    if os.geteuid() == 0 and not reachable(folder):
+        message = (
+            f"the folder for environments, {folder}, is closed to the user that code runs as; "
+            "name another one: export XDG_CACHE_HOME=/var/cache"
+        )
+        raise _missing(message)
+
+
+def _visible(interpreter: Interpreter) -> bool:
+    """Say whether an interpreter can be shown inside: to be linked is not enough."""
+    return os.geteuid() != 0 or reachable(interpreter.executable)
+
+
+def _become() -> tuple[str, ...]:
+    """Return what makes root a user without rights, before there is any namespace."""
+    if os.geteuid() != 0:
+        return ()
+    user = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    return ("setpriv", *user, "--no-new-privs", "--inh-caps=-all", "--")
+
+
+def _namespaces(*, network: bool) -> list[str]:
+    options = ["--unshare-user", "--disable-userns", "--unshare-ipc", "--unshare-pid"]
+    options += ["--unshare-uts", "--unshare-cgroup-try", "--hostname", "codetape"]
+    options += ["--uid", str(NOBODY), "--gid", str(NOBODY), "--die-with-parent", "--new-session"]
+    return options if network else [*options, "--unshare-net"]
+
+
+def _system(*, network: bool) -> list[str]:
+    """Show the system's programs and libraries, read-only, under the names that they have."""
+    options = ["--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        path = Path("/", name)
+        if path.is_symlink():
+            options += ["--symlink", str(path.readlink()), str(path)]
+        elif path.exists():
+            options += ["--ro-bind", str(path), str(path)]
+    for file in (*ALWAYS, *(FOR_NETWORK if network else ())):
+        options += ["--ro-bind-try", file, file]
+    return options
+
+
+def _options(run: Run, prefix: Path, variables: dict[str, str]) -> list[str]:
+    """Return the options of bwrap for one run."""
+    network = run.spec.network
+    passwd = run.folder / "passwd"
+    passwd.write_text(PASSWD)
+    options = [*_namespaces(network=network), *_system(network=network), "--clearenv"]
+    for name, value in {**base_variables("/opt/environment", "/tmp"), **variables}.items():  # noqa: S108
+        options += ["--setenv", name, value]
+    if not prefix.is_relative_to("/usr"):
+        options += ["--ro-bind", str(prefix), str(prefix)]
+    for source, target in (
+        (passwd, "/etc/passwd"),
+        (run.environment, "/opt/environment"),
+        (run.folder / "runner.py", "/opt/codetape/runner.py"),
+        (run.inputs, "/var/inputs"),
+    ):
+        options += ["--ro-bind", str(source), target]
+    options += ["--proc", "/proc", "--dev", "/dev"]
+    for folder in ("/tmp", "/dev/shm"):  # noqa: S108 - those of the sandbox
+        options += ["--perms", "1777", "--size", str(TMP), "--tmpfs", folder]
+    return [*options, "--bind", str(run.outputs), "/var/outputs", "--remount-ro", "/"]
+
+
+def _kill(process: subprocess.Popen[bytes], info: int, run: Run) -> None:
+    """End bwrap; the first process inside dies with it, and the kernel ends all others with that.
+
+    Returns when they are gone, so that the outputs do not change any more.
+    """
+    try:
+        first = _first(info)
+        process.kill()
+        process.wait(ENDING)
+        run.group.kill()
+        deadline = time.monotonic() + ENDING
+        while first is not None and _alive(first) and time.monotonic() < deadline:
+            time.sleep(0.001)
+    finally:
+        os.close(info)
+
+
+def _first(info: int) -> tuple[int, str] | None:
+    """Return number and start of the first process inside, or None if it has not begun."""
+    os.set_blocking(info, False)
+    with contextlib.suppress(BlockingIOError, ValueError, IndexError):
+        text = os.read(info, 1000).decode()
+        pid = int(text.split('"child-pid":')[1].split(",")[0].split("}")[0])
+        return pid, _started(pid) or ""
+    return None
+
+
+def _started(pid: int) -> str | None:
+    """Return when a process began, in the kernel's ticks; None if it is gone or only a zombie."""
+    try:
+        facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if facts[0] in "ZX" else facts[19]
+
+
+def _alive(first: tuple[int, str]) -> bool:
+    return _started(first[0]) == first[1]

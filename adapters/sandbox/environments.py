@@ -1,0 +1,192 @@
+"""Environments: what stands for an image where there are no containers.
+
+An environment lies in a cache folder under a key of its content, is built once however many ask for
+it at the same time, and appears under its name only when it is complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from codetape.adapters.sandbox.installers import acceptable, diagnose, installer, settings
+from codetape.adapters.sandbox.interpreters import Interpreter, find, reachable
+from codetape.adapters.sandbox.supervise import Ended, Launch, Wish, kill_group, supervise
+from codetape.engine.ports import SandboxBroken
+from codetape.states.values import BuildFailure, ImageRef, ImageSpec, SandboxFailure
+
+BUILDER = "1"  # part of every key: raise it when the same requirements lead to something else
+LOG = 64 << 10  # bytes kept of each stream of a build
+MARK = "codetape.json"  # says what an environment holds; touched by each use
+
+
+def default_folder() -> Path:
+    """Return where environments are kept: XDG_CACHE_HOME, ~/.cache, or for root /var/cache.
+
+    Root's home is closed to others, and the user that code runs as is another one.
+    """
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    if os.geteuid() == 0 and not reachable(base if base.exists() else base.parent):
+        base = Path("/var/cache")
+    return base / "codetape" / "environments"
+
+
+@dataclass(frozen=True, slots=True)
+class Environments:
+    """The environments below `folder`.
+
+    `usable` says which interpreters can be used; `seconds` limits a build as a whole, with the time
+    that it waits for another one of the same key.
+    """
+
+    folder: Path
+    usable: Callable[[Interpreter], bool] = lambda _: True
+    seconds: float = 900.0
+
+    def build(self, spec: ImageSpec, wish: Wish) -> ImageRef | BuildFailure:
+        """Make the environment of `spec`, or find it. Raises SandboxBroken."""
+        if impossible := _impossible(spec):
+            return impossible
+        interpreter = find(spec.python, self.usable)
+        if interpreter is None:
+            return _no_python(spec.python)
+        key = _key(spec, interpreter)
+        try:
+            with self._locked(key, wish) as until:
+                found = (self.folder / key / MARK).exists()
+                failure = None if found else self._make(key, spec, interpreter, wish, until)
+        except OSError as error:
+            return BuildFailure(cause="disk", message=f"cannot write environments: {error}")
+        if failure is not None:
+            return failure
+        os.utime(self.folder / key / MARK)
+        return ImageRef(ref=key, spec_key=spec.key, python=interpreter.version, cached=found)
+
+    def path(self, image: ImageRef) -> Path:
+        """Return the folder of an environment that was built. Raises SandboxBroken."""
+        folder = self.folder / image.ref
+        if "/" in image.ref or not (folder / MARK).exists():
+            message = f"there is no environment {image.ref!r} here: build it again"
+            raise SandboxBroken(SandboxFailure(message=message))
+        return folder
+
+    def prefix(self, environment: Path) -> Path:
+        """Return the installation of the interpreter that `environment` stands on."""
+        return Path(str(json.loads((environment / MARK).read_text())["prefix"]))
+
+    @contextlib.contextmanager
+    def _locked(self, key: str, wish: Wish) -> Iterator[float]:
+        """Hold the right to build `key`; yields the moment at which the time is up."""
+        until = time.monotonic() + self.seconds
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / f"{key}.lock").open("w") as lock:
+            while not _lock(lock.fileno()):
+                if wish.made or time.monotonic() > until:
+                    break
+                time.sleep(0.05)
+            yield until
+
+    def _make(
+        self, key: str, spec: ImageSpec, interpreter: Interpreter, wish: Wish, until: float
+    ) -> BuildFailure | None:
+        """Build aside, then move: nobody ever sees half an environment."""
+        aside = self.folder / f".{key}.{uuid.uuid4().hex[:8]}"
+        try:
+            failure = _install(aside, spec.requirements, interpreter, wish, until)
+            if failure is None:
+                mark = {"requirements": spec.requirements, "prefix": str(interpreter.prefix)}
+                (aside / MARK).write_text(json.dumps({**mark, "python": interpreter.version}))
+                shutil.rmtree(self.folder / key, ignore_errors=True)
+                aside.rename(self.folder / key)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+        return failure
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _key(spec: ImageSpec, interpreter: Interpreter) -> str:
+    """Return the name of the environment: equal names, equal content."""
+    content = json.dumps([BUILDER, interpreter.identity, sorted(spec.requirements)])
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def _impossible(spec: ImageSpec) -> BuildFailure | None:
+    """Return why `spec` is nothing for an environment."""
+    here = "this sandbox cannot {}: it has no image of its own. Use the podman sandbox"
+    if spec.system_packages:
+        message = here.format(f"install system packages ({', '.join(spec.system_packages)})")
+        packages = spec.system_packages
+        return BuildFailure(cause="unknown_system_package", message=message, packages=packages)
+    if spec.commands:
+        message = here.format("run commands in a build")
+        return BuildFailure(cause="command", message=message, packages=spec.commands)
+    refused = tuple(name for name in spec.requirements if not acceptable(name))
+    if refused:
+        message = f"not the name of a package with an optional version: {', '.join(refused)}"
+        return BuildFailure(cause="unknown_package", message=message, packages=refused)
+    return None
+
+
+def _no_python(version: str | None) -> BuildFailure:
+    wanted = f"Python {version}" if version else "Python"
+    message = f"there is no {wanted} on this machine that the sandbox can use"
+    return BuildFailure(cause="other", message=message)
+
+
+def _install(
+    folder: Path,
+    requirements: tuple[str, ...],
+    interpreter: Interpreter,
+    wish: Wish,
+    until: float,
+) -> BuildFailure | None:
+    """Make an environment in `folder`; one command after the other, until one fails."""
+    tool = installer()
+    commands = [tool.create(interpreter.executable, folder)]
+    if requirements:
+        commands += [tool.install(folder, requirements), tool.check(folder)]
+    log = ""
+    for command in commands:
+        ended = supervise(
+            Launch(command, settings(), until - time.monotonic(), kill_group, keep=LOG), wish
+        )
+        log += (ended.stdout.text() + ended.stderr.text()).replace(str(folder), "ENVIRONMENT")
+        if ended.cause != "exit" or ended.status != 0:
+            return _failure(ended, log)
+    return None
+
+
+def _failure(ended: Ended, log: str) -> BuildFailure:
+    if ended.cause == "timeout":
+        return BuildFailure(cause="timeout", message="the build took too long", log=log)
+    cause: Literal["unknown_package", "conflict", "download", "disk", "other"]
+    cause, packages = diagnose(log)
+    words = {
+        "unknown_package": f"no such package (or version, or wheel for it): {', '.join(packages)}",
+        "conflict": "the requirements cannot be installed together",
+        "download": "the package index could not be reached",
+        "disk": "the disk is full",
+        "other": "the packages could not be installed",
+    }
+    last = log.strip().splitlines()[-3:] if cause in ("conflict", "other") else []
+    message = ": ".join(
+        [words[cause], " ".join(" ".join(last).split())[:500]] if last else [words[cause]]
+    )
+    return BuildFailure(cause=cause, message=message, packages=packages, log=log)

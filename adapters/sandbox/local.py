@@ -1,0 +1,259 @@
+"""What the sandboxes without containers share: build an environment, stage, run, collect, delete."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import tempfile
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from codetape.adapters.sandbox import runner
+from codetape.adapters.sandbox.cgroups import Group, Parents, find_parents
+from codetape.adapters.sandbox.environments import Environments
+from codetape.adapters.sandbox.files import Collected, collect, measure, remove, stage
+from codetape.adapters.sandbox.report import Heard, read_report
+from codetape.adapters.sandbox.supervise import Cause, Ended, Launch, Threads, Wish, supervise
+from codetape.engine.ports import SandboxBroken
+from codetape.states.values import (
+    BuildFailure,
+    ImageRef,
+    ImageSpec,
+    RunOutcome,
+    RunSpec,
+    SandboxFailure,
+    TextFile,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run while it is being prepared: the folders exist, the files are in place."""
+
+    spec: RunSpec
+    folder: Path  # holds `inputs`, `outputs`, `tmp` and runner.py; nobody else's
+    environment: Path
+    group: Group
+    nonce: str
+    reader: int  # the two ends of the pipe for the report
+    writer: int
+
+    @property
+    def inputs(self) -> Path:
+        """What appears as /var/inputs."""
+        return self.folder / "inputs"
+
+    @property
+    def outputs(self) -> Path:
+        """What appears as /var/outputs."""
+        return self.folder / "outputs"
+
+    def command(self, python: str, script: str, inputs: str, cwd: str) -> tuple[str, ...]:
+        """Return what starts the runner, with the paths as they are where it runs."""
+        limits = self.spec.limits
+        chosen = {"core": 0, "fsize": limits.disk}
+        if not self.group.has("memory"):
+            chosen["as"] = limits.memory
+        return (
+            *(python, "-I", script, self.spec.purpose, "--report", f"fd:{self.writer}"),
+            *("--nonce", "-", "--inputs", inputs, "--cwd", cwd),
+            *(f"--limit={name}={n}" for name, n in chosen.items() if n is not None),
+            *("--", *self.spec.arguments),
+        )
+
+    def watch(self) -> Cause | None:
+        """Say which limit was passed that no descriptor tells of."""
+        if self.group.ran_out():
+            return "memory"
+        return "disk" if self.disk_full() else None
+
+    def disk_full(self) -> bool | None:
+        """Say whether the outputs, or the temporary files, have reached the limit."""
+        most = self.spec.limits.disk
+        if most is None:
+            return None
+        return any(measure(self.folder / name, most - 1) is None for name in ("outputs", "tmp"))
+
+
+class LocalSandbox(ABC):
+    """A sandbox on this machine's own kernel and files.
+
+    `environments` is the folder of the environments, `outputs` that of collected outputs (None: a
+    temporary one, which `close` removes). `secrets` gives the value of a named secret, or None.
+    `build_seconds` limits a build.
+    """
+
+    def __init__(
+        self,
+        environments: Environments,
+        outputs: Path | None,
+        secret: Callable[[str], str | None],
+    ) -> None:
+        self._environments = environments
+        self._outputs = outputs
+        self._temporary: Path | None = None
+        self._secret = secret
+        self._threads = Threads()
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Make sure that the sandbox works; cheap when it did before. Raises SandboxBroken."""
+
+    @abstractmethod
+    def _launch(self, run: Run) -> Launch:
+        """Return what starts the runner, and how it is ended. Raises SandboxBroken."""
+
+    @abstractmethod
+    def _own(self, folder: Path, *, writable: bool) -> None:
+        """Let the user that code runs as enter `folder`, or write to it."""
+
+    def _text(self, run: Run, file: TextFile) -> str:  # noqa: ARG002 - for those that translate
+        """Return what is written for a text file."""
+        return file.text
+
+    def _outward(self, run: Run, text: str) -> str:  # noqa: ARG002 - for those that translate
+        """Translate a text that comes out."""
+        return text
+
+    async def build(self, spec: ImageSpec) -> ImageRef | BuildFailure:
+        """Make or find the environment of `spec`. Raises SandboxBroken."""
+        return await self._threads.run(lambda wish: self._build(spec, wish))
+
+    def _build(self, spec: ImageSpec, wish: Wish) -> ImageRef | BuildFailure:
+        self._check()
+        return self._environments.build(spec, wish)
+
+    async def run(self, spec: RunSpec) -> RunOutcome:
+        """Run once: stop, collect, delete, in this order. Raises SandboxBroken."""
+        return await self._threads.run(lambda wish: self._run(spec, wish))
+
+    async def close(self) -> None:
+        """Stop what is running, then remove the temporary folders."""
+        await self._threads.close()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    @cached_property
+    def _parents(self) -> Parents:
+        return find_parents()
+
+    def _run(self, spec: RunSpec, wish: Wish) -> RunOutcome:
+        self._check()
+        environment = self._environments.path(spec.image)
+        with self._workspace() as folder, self._group(spec) as group:
+            shutil.copyfile(runner.__file__, folder / "runner.py")
+            run = Run(spec, folder, environment, group, secrets.token_hex(16), *os.pipe())
+            try:
+                stage(run.inputs, spec.files, spec.host_files, lambda file: self._text(run, file))
+                launch = self._launch(run)
+            except BaseException:
+                os.close(run.reader)
+                os.close(run.writer)
+                raise
+            ended = supervise(launch, wish)
+            if ended.cause == "cancelled":
+                raise SandboxBroken(SandboxFailure(message="the sandbox was closed during a run"))
+            return self._outcome(run, ended)
+
+    @contextlib.contextmanager
+    def _workspace(self) -> Iterator[Path]:
+        """Make the private folder of a run, and remove it when the run is over."""
+        folder = Path(tempfile.mkdtemp(prefix="codetape-run-"))
+        try:
+            for name in ("inputs", "outputs", "tmp"):
+                (folder / name).mkdir()
+                self._own(folder / name, writable=name != "inputs")
+            self._own(folder, writable=False)
+            yield folder
+        finally:
+            with contextlib.suppress(OSError):  # what cannot be removed does not spoil the outcome
+                remove(folder)
+
+    @contextlib.contextmanager
+    def _group(self, spec: RunSpec) -> Iterator[Group]:
+        group = self._parents.group(spec.limits)
+        try:
+            yield group
+        finally:
+            group.kill()
+            group.remove()
+
+    def _outcome(self, run: Run, ended: Ended) -> RunOutcome:
+        """Say what happened, from evidence."""
+        heard = read_report(self._outward(run, ended.report.text()).encode(), run.nonce)
+        if ended.cause == "exit" and heard.report is None:
+            raise SandboxBroken(SandboxFailure(message=_not_started(ended)))
+        status, signal, peak = _exit(ended, heard)
+        group_peak = run.group.peak()
+        collected = self._collect(run)
+        return RunOutcome(
+            exit_status=status,
+            signal=signal,
+            timed_out=ended.cause == "timeout",
+            out_of_memory=run.group.ran_out(),
+            disk_full=ended.cause == "disk" or run.disk_full(),
+            stdout=self._outward(run, ended.stdout.text()),
+            stderr=self._outward(run, ended.stderr.text()),
+            seconds=ended.seconds,
+            peak_memory=peak if group_peak is None else group_peak,
+            report=heard.report if run.spec.purpose == "tests" else None,
+            outputs=tuple(collected.outputs),
+            refused_outputs=tuple(collected.refused),
+        )
+
+    def _collect(self, run: Run) -> Collected:
+        if not run.spec.outputs:
+            return Collected()
+        target = self._kept() / uuid.uuid4().hex
+        return collect(run.outputs, run.spec.outputs, target, run.spec.limits.disk)
+
+    def _kept(self) -> Path:
+        if self._outputs is not None:
+            return self._outputs
+        self._temporary = self._temporary or Path(tempfile.mkdtemp(prefix="codetape-outputs-"))
+        return self._temporary
+
+    def _variables(self, run: Run) -> dict[str, str]:
+        """Return the variables that the caller asked for. Raises SandboxBroken."""
+        variables = dict(run.spec.environment)
+        for name in run.spec.secrets:
+            value = self._secret(name)
+            if value is None:
+                message = f"the secret {name} has no value: set the variable {name}"
+                raise SandboxBroken(SandboxFailure(message=message, missing=True))
+            variables[name] = value
+        return variables
+
+
+def base_variables(environment: str, temporary: str) -> dict[str, str]:
+    """Return the variables that every run has: an allow-list, nothing of the host's."""
+    return {
+        "PATH": f"{environment}/bin:/usr/local/bin:/usr/bin:/bin",
+        "HOME": temporary,
+        "TMPDIR": temporary,
+        "LANG": "C.UTF-8",
+        "MPLBACKEND": "Agg",  # plt.show() returns
+        "NO_COLOR": "1",
+        # More threads than processors only cost memory, and each counts as a process.
+        **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    }
+
+
+def _exit(ended: Ended, heard: Heard) -> tuple[int | None, int | None, int | None]:
+    """Return status, signal and peak memory; what a limit has ended did not end by itself."""
+    if ended.cause != "exit":
+        return None, None, None
+    if heard.exit is not None:
+        return heard.exit.status, heard.exit.signal, heard.exit.peak_memory
+    return None, -ended.status if ended.status < 0 else None, None
+
+
+def _not_started(ended: Ended) -> str:
+    words = ended.stderr.text().strip()[-500:] or "it said nothing"
+    return f"the sandbox did not start (status {ended.status}): {words}"
