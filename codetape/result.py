@@ -192,7 +192,7 @@ class Result:
     # --- running it ---
 
     @both
-    async def run(self, *, output_dir: str | Path | None = None, **inputs: Any) -> Any:
+    async def run(self, /, *, output_dir: str | Path | None = None, **inputs: Any) -> Any:
         """Run the solution in its sandbox and return its declared outputs, typed.
 
         An input that is not given takes its sample. One output comes back as itself, several as a
@@ -204,7 +204,7 @@ class Result:
 
     @both
     async def run_outcome(
-        self, *, output_dir: str | Path | None = None, **inputs: Any
+        self, /, *, output_dir: str | Path | None = None, **inputs: Any
     ) -> tuple[Any, RunOutcome]:
         """Like `run`, with the facts of the run beside the outputs."""
         return await run_solution(self.folded, self.sandbox, inputs, output_dir)

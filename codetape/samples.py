@@ -53,7 +53,7 @@ def _path_of(name: str, value: Any, folder: Path) -> Path:
 
 
 def describe(path: Path, rows: int) -> str:
-    """Return what a model should know of a file, bounded: a table's columns, or a text's first lines."""
+    """Return what a model should know of a file, bounded: columns of a table, lines of a text."""
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(LARGEST_READ)
@@ -82,12 +82,15 @@ def _table(path: Path, text: str) -> list[dict[str, str]] | None:
 def _delimited(text: str, delimiter: str) -> list[dict[str, str]] | None:
     try:
         reader = csv.DictReader(text.splitlines(), delimiter=delimiter)
-        table = [
-            {str(k): v or "" for k, v in row.items() if isinstance(v, str | None)} for row in reader
-        ]
+        table = [_cells(row) for row in reader]
     except csv.Error:
         return None
     return table or None
+
+
+def _cells(row: Mapping[Any, Any]) -> dict[str, str]:
+    """Leave out what a row has beyond the columns."""
+    return {str(k): v or "" for k, v in row.items() if isinstance(v, str | None)}
 
 
 def _json_table(text: str) -> list[dict[str, str]] | None:

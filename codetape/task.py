@@ -28,7 +28,7 @@ class Task:
         return self.call(**inputs)
 
     @both
-    async def call(self, **inputs: Any) -> Any:
+    async def call(self, /, **inputs: Any) -> Any:
         """Run once, in a sandbox. Raises ValueError for a wrong input, RunFailed."""
         for _ in range(self.retries):
             try:

@@ -90,7 +90,7 @@ def one_of(argument: str, value: str, allowed: Iterable[str]) -> str:
 def names(argument: str, given: Iterable[str], check: Callable[[str], str]) -> tuple[str, ...]:
     """Return package names in their one form."""
     if isinstance(given, str):
-        raise ValueError(f"{argument}: give a list of names, not one text")
+        raise ValueError(f"{argument}: give a list of names, not one text")  # noqa: TRY004
     try:
         return tuple(check(name) for name in given)
     except ValueError as error:
@@ -112,7 +112,7 @@ def variables(argument: str, given: Mapping[str, str]) -> dict[str, str]:
     for name, value in given.items():
         variable(argument, name)
         if not isinstance(value, str):
-            raise ValueError(f"{argument}: the value of {name} is no text")
+            raise ValueError(f"{argument}: the value of {name} is no text")  # noqa: TRY004
     return dict(sorted(given.items()))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -21,6 +22,9 @@ SHORTEST_SECRET = 4
 
 V = TypeVar("V", bound=Value)
 
+_SUSPECT = re.compile(r"\\u|NaN|Infinity")
+"""What JSON has in it where a text holds a control character or a number is not finite."""
+
 
 class Boundary:
     """Cleans values. `secrets` maps the name of each secret to its value."""
@@ -32,9 +36,12 @@ class Boundary:
             ((value, name) for name, value in known if len(value) >= SHORTEST_SECRET),
             key=lambda pair: (-len(pair[0]), pair),
         )
+        self._as_json = [(json.dumps(value)[1:-1], name) for value, name in self._secrets]
 
     def clean(self, value: V) -> V:
         """Return `value` as it may be stored; an answer that had to be changed keeps its original."""
+        if self._is_plainly_clean(value):
+            return value
         dumped = value.model_dump()
         cleaned = self._cleaned(dumped)
         if cleaned == dumped and not _has_nan(dumped):
@@ -44,6 +51,16 @@ class Boundary:
             if _plain(redacted) != redacted:
                 cleaned["raw"] = json.dumps(redacted)
         return type(value).model_validate(cleaned)
+
+    def _is_plainly_clean(self, value: Value) -> bool:
+        """Tell cheaply, for nearly all values, that there is nothing to do; False means: look."""
+        try:
+            text = value.model_dump_json()
+        except ValueError:
+            return False
+        if len(text) > LONGEST or not text.isascii() or _SUSPECT.search(text):
+            return False
+        return not any(secret in text for secret, _ in self._as_json)
 
     def text(self, text: str) -> str:
         """Return a text as it may be stored."""

@@ -57,14 +57,23 @@ def pack_event(event: Event) -> Packed:
     return _pack(event.model_dump(mode="json"))
 
 
-def pack_request(request: Request) -> tuple[str, Packed]:
-    """Return the key of a request and its body. The key is the SHA-256 of the body.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request with its key and its body.
 
-    So the key changes with anything that the request says, and the body can be kept as a blob under
-    its own key.
+    The key is the SHA-256 of the body: it changes with anything that the request says, and the body
+    can be kept as a blob under its own key.
     """
+
+    request: Request
+    key: str
+    body: Packed
+
+
+def pack_request(request: Request) -> Asked:
+    """Return a request with its key. Raises ValueError for what JSON or UTF-8 cannot hold."""
     body = _pack({"request": request.name, **request.model_dump(mode="json")})
-    return _sha(body.text), body
+    return Asked(request, _sha(body.text), body)
 
 
 def unpack_event(name: str, version: int, text: str, get_blob: Callable[[str], bytes]) -> Event:
@@ -92,6 +101,9 @@ def unpack_json(text: str, get_blob: Callable[[str], bytes]) -> Any:
 
 
 def _pack(dumped: dict[str, Any]) -> Packed:
+    text = canonical(dumped)
+    if len(text) <= LONG // 4 and "$" not in text:
+        return Packed(text)  # too short to hold a long text, and nothing to mark
     blobs: dict[str, bytes] = {}
     return Packed(canonical(_reduced(dumped, blobs)), blobs)
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from codetape.engine.codec import pack_request
+from codetape.engine.codec import Asked, pack_request
 from codetape.states.requests import Request
 from codetape.states.values import Outcome
 
@@ -15,7 +15,7 @@ from codetape.states.values import Outcome
 class Flight:
     """A request and the task that brings its outcome; `started` is the clock's monotonic time."""
 
-    request: Request
+    asked: Asked
     task: asyncio.Task[Outcome]
     started: float
 
@@ -37,17 +37,17 @@ class Flights:
 
     async def match(self, wanted: Iterable[Request], delay: float) -> None:
         """Start what is wanted and not in flight; cancel what is in flight and no longer wanted."""
-        keyed = {pack_request(request)[0]: request for request in wanted}
+        keyed = {asked.key: asked for asked in map(pack_request, wanted)}
         await self._cancel([key for key in self._flights if key not in keyed])
         known, self._flights = self._flights, {}
-        for key, request in keyed.items():
-            self._flights[key] = known.get(key) or self._launched(request, delay)
+        for key, asked in keyed.items():
+            self._flights[key] = known.get(key) or self._launched(asked, delay)
 
-    def _launched(self, request: Request, delay: float) -> Flight:
-        task = asyncio.ensure_future(self._start(request, delay))
-        return Flight(request, task, self._monotonic())
+    def _launched(self, asked: Asked, delay: float) -> Flight:
+        task = asyncio.ensure_future(self._start(asked.request, delay))
+        return Flight(asked, task, self._monotonic())
 
-    async def first(self, bell: asyncio.Event) -> tuple[Request, Outcome] | None:
+    async def first(self, bell: asyncio.Event) -> tuple[Asked, Outcome] | None:
         """Return the first request to finish, or None if `bell` rings before one does.
 
         Of several that have finished, the first in the order in which they are wanted. An exception
@@ -64,7 +64,7 @@ class Flights:
         for key, flight in self._flights.items():
             if flight.task.done():
                 del self._flights[key]
-                return flight.request, flight.task.result()
+                return flight.asked, flight.task.result()
         return None
 
     async def close(self) -> None:

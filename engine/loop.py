@@ -13,14 +13,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 from codetape.engine.boundary import Boundary
 from codetape.engine.calls import Caller
+from codetape.engine.codec import Asked
 from codetape.engine.flights import Flight, Flights
 from codetape.engine.ports import Clock, EventStore, LeaseLost, Llm, Sandbox
 from codetape.engine.tape import Recorded, Writer, read
 from codetape.states.events import Event, Paused, Resumed, SessionOpened
 from codetape.states.job import Budget, Job
-from codetape.states.requests import Request
 from codetape.states.session import Session
-from codetape.states.values import Outcome
 from codetape.states.workflow import Workflow
 
 HEARTBEAT = 30.0
@@ -104,31 +103,31 @@ class Engine:
     async def _run(self, writer: Writer, session: Session) -> Session:
         try:
             while not session.done and not session.paused:
-                request, event = None, self._workflow.settle(session)
+                asked, event = None, self._workflow.settle(session)
                 if event is None:
-                    request, event = await self._next(session)
-                session = self._record(writer, session, event, request)
+                    asked, event = await self._next(session)
+                session = self._record(writer, session, event, asked)
         except asyncio.CancelledError:
             if not session.done and not session.paused:
                 self._record(writer, session, Paused(by="an interruption"))
             raise
         return session
 
-    async def _next(self, session: Session) -> tuple[Request | None, Event]:
+    async def _next(self, session: Session) -> tuple[Asked | None, Event]:
         """Wait for the first outcome or for an event from outside; outcomes go first."""
         await self._flights.match(self._workflow.wanted(session), self._workflow.delay(session))
-        landed: tuple[Request, Outcome] | None = await self._flights.first(self._bell)
-        if landed is not None:
-            return landed[0], self._workflow.interpret(*landed)
+        if landed := await self._flights.first(self._bell):
+            asked, outcome = landed
+            return asked, self._workflow.interpret(asked.request, outcome)
         event = self._posted.popleft()
         if not self._posted:
             self._bell.clear()
         return None, event
 
     def _record(
-        self, writer: Writer, session: Session, event: Event, request: Request | None = None
+        self, writer: Writer, session: Session, event: Event, asked: Asked | None = None
     ) -> Session:
-        session, recorded = writer.record(session, event, request)
+        session, recorded = writer.record(session, event, asked)
         if self._on_event:
             try:
                 self._on_event(recorded, session)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from codetape.engine import codec
 from codetape.engine.chain import GENESIS, chained
 from codetape.engine.ports import Clock, DamagedTape, EventStore, Lease, StoredEvent
 from codetape.states.events import Event
-from codetape.states.requests import Request
 from codetape.states.session import Session
 from codetape.states.workflow import Workflow
 
@@ -27,13 +27,25 @@ class Recorded:
     hash: str
 
 
-def read(store: EventStore, session: str, after: int = 0) -> Iterator[Recorded]:
+class Source(Protocol):
+    """Where tapes are read from: the reading half of an EventStore, or a file of one tape."""
+
+    def read(self, session: str, after: int = 0) -> Iterator[StoredEvent]:
+        """As EventStore.read."""
+        ...
+
+    def get_blob(self, hash: str) -> bytes:
+        """As EventStore.get_blob."""
+        ...
+
+
+def read(store: Source, session: str, after: int = 0) -> Iterator[Recorded]:
     """Yield the events of a session. Raises UnknownSession, DamagedTape, UnreadableEvent."""
     for row in store.read(session, after):
         yield _recorded(store, row)
 
 
-def _recorded(store: EventStore, row: StoredEvent) -> Recorded:
+def _recorded(store: Source, row: StoredEvent) -> Recorded:
     try:
         event = codec.unpack_event(row.name, row.version, row.data, store.get_blob)
     except KeyError as missing:
@@ -66,7 +78,7 @@ class Writer:
         self._head = head
 
     def record(
-        self, session: Session, event: Event, request: Request | None = None
+        self, session: Session, event: Event, asked: codec.Asked | None = None
     ) -> tuple[Session, Recorded]:
         """Append `event` and return the session after it.
 
@@ -77,22 +89,14 @@ class Writer:
         blobs = dict(packed.blobs)
         stored = codec.unpack_event(event.name, event.version, packed.text, blobs.__getitem__)
         after = self._workflow.advance(session, stored)
-        key = self._keep(request, blobs)
-        row = self._row(session, after, event, key, packed.text)
+        if asked:  # kept, so that a replay can show what was asked
+            blobs |= {**asked.body.blobs, asked.key: asked.body.text.encode()}
+        row = self._row(session, after, event, asked.key if asked else None, packed.text)
         self._store.append(self._lease, row, blobs)
         self._head = row.hash
         return after, Recorded(
             row.seq, stored, row.source, row.dest, row.request_key, row.at, row.hash
         )
-
-    def _keep(self, request: Request | None, blobs: dict[str, bytes]) -> str | None:
-        """Add the body of a request to the blobs, so that a replay can show what was asked."""
-        if request is None:
-            return None
-        key, body = codec.pack_request(request)
-        blobs.update(body.blobs)
-        blobs[key] = body.text.encode()
-        return key
 
     def _row(
         self, before: Session, after: Session, event: Event, key: str | None, data: str

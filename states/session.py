@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import Literal
 
 from codetape.states import packages
@@ -150,13 +151,14 @@ class Session:
     @property
     def spec(self) -> ImageSpec:
         """The image that the present code, tests and wishes need."""
+        job = self.job
         return _spec(
-            self.job,
+            (job.base_image, job.python, job.skip_tests),
+            (job.base_packages, self.asked_packages),
+            (job.system_packages, self.asked_system_packages),
+            (job.commands, self.asked_commands),
             self.code,
             self.tests,
-            self.asked_packages,
-            self.asked_system_packages,
-            self.asked_commands,
             self.rejected,
         )
 
@@ -194,44 +196,28 @@ def base_spec(job: Job) -> ImageSpec:
     return ImageSpec(base=job.base_image, python=job.python)
 
 
+@lru_cache(maxsize=256)
 def _spec(
-    job: Job,
+    base: tuple[str, str | None, bool],
+    named: tuple[tuple[str, ...], ...],
+    system: tuple[tuple[str, ...], ...],
+    commands: tuple[tuple[str, ...], ...],
     code: Solution | None,
     tests: Tests | None,
-    asked: tuple[str, ...],
-    asked_system: tuple[str, ...],
-    asked_commands: tuple[str, ...],
     rejected: tuple[Rejected, ...],
 ) -> ImageSpec:
-    wanted = [*job.base_packages, *asked, *(code.packages if code else ())]
-    wanted += [] if job.skip_tests else ["pytest", *(tests.packages if tests else ())]
-    system = [*job.system_packages, *asked_system, *(code.system_packages if code else ())]
-    commands = dict.fromkeys((*job.commands, *asked_commands))
+    """One object for equal needs, so that its key is computed once."""
+    image, python, skip_tests = base
+    wanted = [*chain(*named), *(code.packages if code else ())]
+    wanted += [] if skip_tests else ["pytest", *(tests.packages if tests else ())]
+    libraries = [*chain(*system), *(code.system_packages if code else ())]
     refused: dict[tuple[str, str], str | None] = {(r.kind, r.name): r.replacement for r in rejected}
-    return _image_spec(
-        job.base_image,
-        job.python,
-        packages.merged(_allowed(wanted, "package", refused)),
-        tuple(sorted(set(_allowed(system, "system_package", refused)))),
-        tuple(_allowed(commands, "command", refused)),
-    )
-
-
-@lru_cache(maxsize=256)
-def _image_spec(
-    base: str,
-    python: str | None,
-    requirements: tuple[str, ...],
-    system_packages: tuple[str, ...],
-    commands: tuple[str, ...],
-) -> ImageSpec:
-    """One object per content, so that its key is computed once."""
     return ImageSpec(
-        base=base,
+        base=image,
         python=python,
-        requirements=requirements,
-        system_packages=system_packages,
-        commands=commands,
+        requirements=packages.merged(_allowed(wanted, "package", refused)),
+        system_packages=tuple(sorted(set(_allowed(libraries, "system_package", refused)))),
+        commands=tuple(_allowed(dict.fromkeys(chain(*commands)), "command", refused)),
     )
 
 

@@ -19,7 +19,12 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 class Value(BaseModel):
     """A frozen value; unknown fields are an error, so that nothing is lost in silence."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        ignored_types=(cached_property,),
+        ser_json_inf_nan="constants",
+    )
 
     @cached_property
     def key(self) -> str:

@@ -47,6 +47,7 @@ class FirstWorking:
         reasons: list[str] = []
         for name, make in self._makers.items():
             sandbox = make()
+            found: ImageRef | BuildFailure | SandboxFailure
             try:
                 found = await sandbox.build(bare)
             except SandboxBroken as broken:
