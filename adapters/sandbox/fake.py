@@ -1,0 +1,176 @@
+"""A sandbox that runs nothing: for tests of what stands above a sandbox. Part of the testing kit.
+
+    sandbox = FakeSandbox(runs=[failed({"test_total": ("AssertionError", "assert 1 == 2")}), passed()])
+
+Each build and each run takes the next item of its list: a value is returned, a SandboxFailure or an
+exception is raised, and what can be called is called with the spec and gives the item. When a list is
+used up, a build succeeds and every test that the test file defines passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from codetape.engine.ports import SandboxBroken
+from codetape.states.python_source import defined_tests
+from codetape.states.values import (
+    BuildFailure,
+    Frame,
+    ImageRef,
+    ImageSpec,
+    OutputFile,
+    Problem,
+    RunOutcome,
+    RunSpec,
+    SandboxFailure,
+    TestReport,
+    TestResult,
+)
+
+Built = ImageRef | BuildFailure | SandboxFailure | Exception
+Ran = RunOutcome | SandboxFailure | Exception
+Build = Built | Callable[[ImageSpec], Built]
+Run = Ran | Callable[[RunSpec], Ran]
+Told = tuple[str, str] | Problem  # type and message of an exception, or all of it
+
+PYTHON = "3.11"
+
+
+class FakeSandbox:
+    """Answers at once, in memory; implements `Sandbox`.
+
+    `specs` and `runs` are what was asked of it, in order; `left_over` counts the items not used.
+    """
+
+    def __init__(self, builds: Iterable[Build] = (), runs: Iterable[Run] = ()) -> None:
+        self._builds = list(builds)
+        self._runs = list(runs)
+        self.specs: list[ImageSpec] = []
+        self.runs: list[RunSpec] = []
+        self.closed = False
+
+    async def build(self, spec: ImageSpec) -> ImageRef | BuildFailure:
+        """Return the next build; without one, an image whose name follows from the spec."""
+        self._open()
+        self.specs.append(spec)
+        item: Build = self._builds.pop(0) if self._builds else built
+        outcome = item(spec) if callable(item) else item
+        if isinstance(outcome, (SandboxFailure, Exception)):
+            raise _raised(outcome)
+        return outcome
+
+    async def run(self, spec: RunSpec) -> RunOutcome:
+        """Return the next run; without one, all tests pass."""
+        self._open()
+        self.runs.append(spec)
+        item: Run = self._runs.pop(0) if self._runs else passed()
+        outcome = item(spec) if callable(item) else item
+        if isinstance(outcome, (SandboxFailure, Exception)):
+            raise _raised(outcome)
+        return outcome
+
+    async def close(self) -> None:
+        """Refuse all that comes later."""
+        self.closed = True
+
+    def left_over(self) -> tuple[int, int]:
+        """Return how many builds and runs of the script were not used."""
+        return len(self._builds), len(self._runs)
+
+    def _open(self) -> None:
+        if self.closed:
+            raise SandboxBroken(SandboxFailure(message="the sandbox is closed"))
+
+
+def _raised(failure: SandboxFailure | Exception) -> Exception:
+    return SandboxBroken(failure) if isinstance(failure, SandboxFailure) else failure
+
+
+def built(spec: ImageSpec) -> ImageRef:
+    """An image: equal specs, equal names."""
+    return ImageRef(ref=f"fake:{spec.key[:12]}", spec_key=spec.key, python=PYTHON)
+
+
+def passed(*ids: str) -> Callable[[RunSpec], RunOutcome]:
+    """These tests pass, and no other is found; without ids: all that the test file defines."""
+    return lambda spec: _reported(spec, {}, ids)
+
+
+def failed(problems: Mapping[str, Told], *, captured: str = "") -> Callable[[RunSpec], RunOutcome]:
+    """These tests fail with type and message; the others of the test file pass."""
+    return lambda spec: _reported(spec, problems, (), captured)
+
+
+def not_collected(
+    type: str,
+    message: str,
+    *,
+    module: str | None = None,
+    frames: tuple[Frame, ...] = (),
+) -> RunOutcome:
+    """Pytest finds no tests: an exception while it imports them."""
+    problem = Problem(type=type, message=message, module=module, frames=frames)
+    report = TestReport(finished=True, errors=(problem,), python=PYTHON)
+    return RunOutcome(exit_status=2, seconds=0.0, out_of_memory=False, report=report)
+
+
+def broke(message: str, *, missing: bool = False) -> SandboxFailure:
+    """The sandbox itself breaks."""
+    return SandboxFailure(message=message, missing=missing)
+
+
+def timed_out(running: str | None = None, stdout: str = "") -> RunOutcome:
+    """The time limit ends the run, in the test `running` if it is given."""
+    report = _unfinished(running)
+    return RunOutcome(
+        timed_out=True, seconds=0.0, out_of_memory=False, stdout=stdout, report=report
+    )
+
+
+def out_of_memory(running: str | None = None, stdout: str = "") -> RunOutcome:
+    """The memory limit ends the run, in the test `running` if it is given."""
+    report = _unfinished(running)
+    return RunOutcome(out_of_memory=True, signal=9, seconds=0.0, stdout=stdout, report=report)
+
+
+def ended(
+    exit_status: int = 0,
+    *,
+    stdout: str = "",
+    stderr: str = "",
+    outputs: Mapping[str, str] = {},
+) -> RunOutcome:
+    """A script ends; `outputs` are texts by name, and lie nowhere on the host."""
+    files = tuple(
+        OutputFile(name=name, path=f"/fake/{name}", size=len(text.encode()), text=text)
+        for name, text in outputs.items()
+    )
+    facts = RunOutcome(exit_status=exit_status, seconds=0.0, out_of_memory=False, outputs=files)
+    return facts.model_copy(update={"stdout": stdout, "stderr": stderr})
+
+
+def _unfinished(running: str | None) -> TestReport:
+    found = (running,) if running else ()
+    return TestReport(finished=False, collected=found, running=running, python=PYTHON)
+
+
+def _reported(
+    spec: RunSpec, problems: Mapping[str, Told], ids: tuple[str, ...], captured: str = ""
+) -> RunOutcome:
+    if spec.purpose == "script":
+        return ended()
+    tests = [file.text for file in spec.files if file.name == "test_solution.py"]
+    found = ids or tuple(test.id for text in tests for test in defined_tests(text))
+    bases = {test.partition("[")[0] for test in problems}
+    every = (*(test for test in found if test not in bases), *problems)
+    results = tuple(_result(test, problems.get(test), captured) for test in every)
+    report = TestReport(finished=True, collected=every, results=results, python=PYTHON)
+    status = 1 if problems else 0
+    return RunOutcome(exit_status=status, seconds=0.0, out_of_memory=False, report=report)
+
+
+def _result(test: str, told: Told | None, captured: str) -> TestResult:
+    if told is None:
+        return TestResult(id=test, outcome="passed")
+    problem = told if isinstance(told, Problem) else Problem(type=told[0], message=told[1])
+    return TestResult(id=test, outcome="failed", problem=problem, captured=captured)
