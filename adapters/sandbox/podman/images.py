@@ -1,0 +1,281 @@
+"""Images by content: the same spec is built once, whoever asks, and found by its key.
+
+An image is made in stages, each in a container of its own that is committed when it succeeded: the
+tools (a virtual environment, uv), the system packages, and the Python packages with the commands. A
+stage has a key of its own, so that a rejected Python package does not cost the system packages again.
+Podman's build endpoint is not used: in podman 4 it goes on with a RUN whose client has gone, so that
+neither a limit nor a cancelled task would end it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from codetape.adapters.sandbox.installers import acceptable
+from codetape.adapters.sandbox.podman.containers import OWNER, Containers, image_facts
+from codetape.adapters.sandbox.podman.failures import explain
+from codetape.adapters.sandbox.podman.jobs import Job
+from codetape.adapters.sandbox.podman.service import Missing, Service, broken
+from codetape.adapters.sandbox.podman.settings import BASE, MADE, Settings, without_passwords
+from codetape.adapters.sandbox.podman.tars import of_bytes
+from codetape.adapters.sandbox.podman.telling import Told
+from codetape.engine.ports import SandboxBroken
+from codetape.states.values import BuildFailure, ImageRef, ImageSpec, canonical
+
+REPOSITORY = "localhost/codetape"
+BUILDER = 1  # raise it when equal keys shall not mean equal images any more
+FOLDER = "/var/codetape"  # where files of ours lie in a container
+VENV = "/opt/venv"
+# A minus at the end would make apt remove the package.
+SYSTEM = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9+.]")
+LOG = 64 << 10  # bytes kept of each stream of a build
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step from image to image. `key` covers all that came before, too."""
+
+    kind: str  # "tools", "system" or "packages"
+    parent: str
+    key: str
+    names: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+
+    @property
+    def ref(self) -> str:
+        """The name of the image."""
+        return f"{REPOSITORY}:{self.key}"
+
+
+def stages(spec: ImageSpec, base: str) -> list[Stage]:
+    """Return the stages of `spec` on the image with the id `base`."""
+    found = [_stage("tools", base, spec.python or "", (), ())]
+    if spec.system_packages:
+        found.append(_stage("system", found[-1].ref, "", spec.system_packages, ()))
+    if spec.requirements or spec.commands:
+        found.append(_stage("packages", found[-1].ref, "", spec.requirements, spec.commands))
+    return found
+
+
+def _stage(
+    kind: str, parent: str, python: str, names: tuple[str, ...], commands: tuple[str, ...]
+) -> Stage:
+    builder = hashlib.sha256(source("stage.py")).hexdigest()
+    content = canonical([BUILDER, builder, kind, parent, python, list(names), list(commands)])
+    key = hashlib.sha256(content.encode()).hexdigest()[:32]
+    return Stage(kind, parent, key, names, commands)
+
+
+def source(name: str) -> bytes:
+    """Return a file of this package that runs inside a container."""
+    return resources.files(__package__).joinpath(name).read_bytes()
+
+
+def invalid(spec: ImageSpec) -> BuildFailure | None:
+    """Refuse what is no name: nothing else may reach an installer's command line."""
+    for name in spec.requirements:
+        if not acceptable(name):
+            message = f"{name!r} is no package name"
+            return BuildFailure(cause="unknown_package", message=message, packages=(name,))
+    for name in spec.system_packages:
+        if not SYSTEM.fullmatch(name):
+            message = f"{name!r} is no system package name"
+            return BuildFailure(cause="unknown_system_package", message=message, packages=(name,))
+    return None
+
+
+class Images:
+    """Finds and builds the images of one sandbox. Blocking; any thread."""
+
+    def __init__(self, service: Service, containers: Containers, settings: Settings) -> None:
+        self._service = service
+        self._containers = containers
+        self._settings = settings
+        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def build(self, spec: ImageSpec, track: Callable[[Job], None]) -> ImageRef | BuildFailure:
+        """Make the image of `spec`, or find it. `track` is told of each job that is started.
+
+        Raises SandboxBroken and Cancelled.
+        """
+        if refused := invalid(spec):
+            return refused
+        base = spec.base or self._settings.base or self._default()
+        facts = self._base(base)
+        if not (spec.requirements or spec.system_packages or spec.commands):
+            return ImageRef(ref=base, spec_key=spec.key, cached=True)
+        cached = True
+        until = time.monotonic() + self._settings.build_seconds
+        found = stages(spec, facts["Id"])
+        if image_facts(self._service, found[-1].ref) is None:
+            for stage in found:
+                made = self._make(stage, facts, until, track)
+                if isinstance(made, BuildFailure):
+                    return made
+                cached = cached and not made
+        return self._ref(spec, found[-1], cached=cached)
+
+    def _ref(self, spec: ImageSpec, stage: Stage, *, cached: bool) -> ImageRef | BuildFailure:
+        """Name the image that is there, if its Python is the one that was asked for."""
+        python = self.python(stage.ref)
+        if python and spec.python and not _same(python, spec.python):
+            message = f"the base image has Python {python}, and {spec.python} was asked for"
+            return BuildFailure(cause="other", message=message)
+        return ImageRef(ref=stage.ref, spec_key=spec.key, python=python, cached=cached)
+
+    def python(self, ref: str) -> str | None:
+        """Return the version of the Python in an image of ours, None for other images."""
+        facts = image_facts(self._service, ref)
+        labels = (facts or {}).get("Labels") or {}
+        version: str | None = labels.get("codetape.python")
+        return version
+
+    def _default(self) -> str:
+        return BASE if image_facts(self._service, MADE) is None else MADE
+
+    def _base(self, name: str) -> dict[str, Any]:
+        """Return the facts of the base image; pulls it if it is not here. Raises SandboxBroken."""
+        facts = image_facts(self._service, name)
+        if facts is not None:
+            return facts
+        why = "a local image is not pulled" if name.startswith("localhost/") else self._pull(name)
+        facts = None if why else image_facts(self._service, name)
+        if facts is None:
+            message = f"podman has no image {name} ({why}); to get it: podman pull {name}"
+            raise broken(message, missing=True)
+        return facts
+
+    def _pull(self, name: str) -> str:
+        """Pull an image; returns what went wrong, or nothing."""
+        try:
+            response = self._service.post(
+                "/images/pull",
+                params={"reference": name, "policy": "missing", "quiet": "true"},
+                timeout=self._settings.pull_seconds,
+            )
+        except (SandboxBroken, TimeoutError, Missing) as error:
+            return str(error)
+        said = [json.loads(line) for line in response.content.splitlines() if line.strip()]
+        return "; ".join(str(line["error"]) for line in said if line.get("error"))
+
+    def _make(
+        self, stage: Stage, base: dict[str, Any], until: float, track: Callable[[Job], None]
+    ) -> bool | BuildFailure:
+        """Build one stage unless it is there; says whether it had to. One thread per key at a time.
+
+        Another process may do the same: both commit equal content under one name.
+        """
+        job = Job(self._containers)
+        track(job)
+        while not self._locks[stage.key].acquire(timeout=0.1):
+            job.check()
+        try:
+            if image_facts(self._service, stage.ref) is not None:
+                return False
+            return self._build(stage, base, until, job) or True
+        finally:
+            self._locks[stage.key].release()
+
+    def _build(
+        self, stage: Stage, base: dict[str, Any], until: float, job: Job
+    ) -> BuildFailure | None:
+        seconds = max(1.0, until - time.monotonic())
+        try:
+            told = job.do(self._container(stage, seconds), self._inputs(stage), seconds)
+            if failure := _failure(stage, told, self._settings.build_seconds):
+                return failure
+            job.check()
+            changes = _changes(stage, base, told)
+            self._containers.commit(job.name, REPOSITORY, stage.key, changes)
+        except SandboxBroken as error:
+            if "python3" in error.failure.message and "not found" in error.failure.message:
+                return BuildFailure(cause="other", message="the base image has no python3")
+            raise
+        finally:
+            job.remove()
+        return None
+
+    def _container(self, stage: Stage, seconds: float) -> dict[str, Any]:
+        """A container for a stage: root inside, since it installs; with a network, unlike a run."""
+        work = {
+            "command": ["python3", "-I", f"{FOLDER}/stage.py", FOLDER],
+            "seconds": seconds,
+            "output": LOG,
+        }
+        network = self._settings.network
+        return {
+            "image": stage.parent,
+            "entrypoint": ["python3", "-I", f"{FOLDER}/inside.py", json.dumps(work)],
+            "user": "0:0",
+            "work_dir": "/",
+            "no_new_privileges": True,
+            **({"netns": {"nsmode": network}} if network else {}),
+        }
+
+    def _inputs(self, stage: Stage) -> Iterator[bytes]:
+        """What a stage gets. It lies in the container's own layer and is removed before the commit."""
+        job = {
+            "stage": stage.kind,
+            "names": stage.names,
+            "commands": stage.commands,
+            "settings": dict(self._settings.environment),
+        }
+        files = {name: source(name) for name in ("inside.py", "stage.py")}
+        files["stage.json"] = json.dumps(job).encode()
+        if self._settings.certificates is not None:
+            files["ca.pem"] = self._settings.certificates.read_bytes()
+        return of_bytes({f"{FOLDER[1:]}/{name}": body for name, body in files.items()})
+
+
+def _failure(stage: Stage, told: Told, limit: float) -> BuildFailure | None:
+    """Say why a stage failed, None if it did not."""
+    log = without_passwords(f"{told.stdout}\n{told.stderr}".strip())
+    if told.end is None or told.end["timed_out"]:
+        message = f"the build took longer than {limit:g} seconds"
+        return BuildFailure(cause="timeout", message=message, log=log)
+    if told.end["status"] == 0:
+        return None
+    step, index = _step(told.report)
+    asked = stage.commands[index : index + 1] if step == "command" else stage.names
+    return explain(step, log, log, asked)
+
+
+def _step(report: bytes) -> tuple[str, int]:
+    """Return the step that failed and its number. A package that is built could forge this line."""
+    try:
+        said = json.loads(report.splitlines()[-1])
+        return str(said["step"]), int(said["index"])
+    except (ValueError, KeyError, IndexError, TypeError):
+        return "unknown", 0
+
+
+def _changes(stage: Stage, base: dict[str, Any], told: Told) -> list[str]:
+    """The settings of the image. Labels of the container come along: the owner's is emptied."""
+    variables = dict(v.partition("=")[::2] for v in base["Config"].get("Env") or ())
+    path = variables.get("PATH") or PATH
+    facts = {
+        OWNER: "",
+        "codetape.base": base["Id"],
+        "codetape.builder": str(BUILDER),
+        "codetape.commands": json.dumps(stage.commands),
+        "codetape.key": stage.key,
+        "codetape.names": " ".join(stage.names),
+        "codetape.python": (told.end or {})["python"],
+        "codetape.stage": stage.kind,
+    }
+    labels = [f"LABEL {json.dumps(name)}={json.dumps(value)}" for name, value in facts.items()]
+    return [f"ENV PATH={VENV}/bin:{path}", "ENTRYPOINT []", 'CMD ["python3"]', *labels]
+
+
+def _same(version: str, asked: str) -> bool:
+    return asked == version or asked.startswith(f"{version}.")

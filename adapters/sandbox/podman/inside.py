@@ -1,0 +1,346 @@
+"""Process 1 of a container: runs one program within bounds and tells the host what it did.
+
+Self-contained (standard library, Python 3.8 and later): the very file is handed over.
+
+    python -I inside.py JOB          JOB is a JSON object:
+
+    command    what to run, a list of words; its standard input is the nonce and a newline
+    seconds    wall clock of the whole process tree
+    output     bytes kept of each stream: half of it head, half of it tail
+    disk       bytes below `outputs`, or null
+    outputs    the folder that `disk` is about
+    collect    names below `outputs` whose kind and size are asked for
+    expect     limits that must be in force: {"memory": bytes, "processes": n, "cpus": share}
+
+The nonce comes in the variable CODETAPE_NONCE, which the program does not get. Descriptor 3 of the
+program is a pipe for its report. The host is told everything in lines on standard output, which the
+program cannot reach: it has no descriptor of it, and this process is not dumpable, so there is no way
+through /proc. A line is a word, a blank, and a value:
+
+    refused JSON     a limit is not in force: {name: what is}; the program was not started
+    out, err BASE64  the next piece of the head of a stream
+    out-tail, err-tail BASE64  the tail, once the program has ended
+    report BASE64    the next piece of the report
+    end JSON         the facts, see `_facts`; without this line the run was cut from outside
+
+Being process 1 of a pid namespace, it cannot be killed or stopped from inside, its kill(-1) reaches
+every other process, and its end takes all of them along.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import fcntl
+import json
+import os
+import resource
+import select
+import signal
+import stat
+import sys
+import time
+from typing import Any
+
+CHUNK = 24_000  # bytes of one line before encoding: three to four makes 32 KiB
+REPORT = 16 << 20  # bytes kept of the report
+DRAIN = 2.0  # seconds for what lies in the pipes when every process is gone
+WATCH = 0.1  # seconds between two looks at the clock and the disk
+ENTRIES = 200_000  # entries looked at when the outputs are measured; each takes a block at least
+GROUPS = "/sys/fs/cgroup"
+PR_SET_DUMPABLE = 4
+
+
+def main() -> None:
+    """Run the job and leave; the exit status says nothing, the `end` line does."""
+    dumpable(0)
+    job = json.loads(sys.argv[1])
+    nonce = os.environ.pop("CODETAPE_NONCE", "")
+    refused = unmet(job.get("expect") or {}, GROUPS)
+    if refused:
+        say("refused", json.dumps(refused))
+        return
+    Watch(job, nonce).run()
+
+
+def dumpable(flag: int) -> None:
+    """Open or close this process to others of the same user: ptrace, and most of /proc."""
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, flag, 0, 0, 0)
+
+
+def say(word: str, value: str) -> None:
+    """Write one line to the host."""
+    line = f"{word} {value}\n".encode()
+    while line:
+        line = line[os.write(1, line) :]
+
+
+class Watch:
+    """One program, its three pipes, its clock and its disk."""
+
+    def __init__(self, job: dict[str, Any], nonce: str) -> None:
+        self._job = job
+        self._disk = Disk(job.get("outputs"), job.get("disk"))
+        self._killed: str | None = None  # what was used up: "seconds" or "disk"
+        self._status: int | None = None
+        self._left = False  # processes were there after the program had ended
+        self._start = time.monotonic()
+        self._child, ends = _spawn(job["command"], nonce, job.get("disk"))
+        half = job["output"] // 2
+        room = {"out": (half, half), "err": (half, half), "report": (REPORT, 0)}
+        self._streams = [Stream(name, head, tail) for name, (head, tail) in room.items()]
+        self._open = {end: self._streams[at] for at, end in enumerate(ends)}
+
+    def run(self) -> None:
+        """Follow the program to its end, end the rest, and say what happened."""
+        while self._status is None and self._killed is None:
+            self._read(WATCH)
+            self._reap(os.WNOHANG)
+            self._look()
+        seconds = time.monotonic() - self._start
+        self._left = _kill_all()
+        self._reap(0)
+        self._drain()
+        for stream in self._streams:
+            stream.finish()
+        say("end", json.dumps(self._facts(seconds)))
+
+    def _read(self, seconds: float) -> None:
+        """Pass on what the pipes hold, at most one buffer of each."""
+        ready, _, _ = select.select(list(self._open), [], [], seconds)
+        for end in ready:
+            if not self._open[end].feed(os.read(end, 65_536)):
+                os.close(end)
+                del self._open[end]
+
+    def _reap(self, options: int) -> None:
+        """Collect every process that has ended: orphans become children of process 1."""
+        pid = -1
+        while pid:
+            try:
+                pid, status = os.waitpid(-1, options)
+            except ChildProcessError:
+                return
+            if pid == self._child:
+                self._status = status
+
+    def _look(self) -> None:
+        if self._status is not None:
+            return
+        if time.monotonic() - self._start > self._job["seconds"]:
+            self._killed = "seconds"
+        elif self._disk.used_up():
+            self._killed = "disk"
+
+    def _drain(self) -> None:
+        """Read the rest: all writers are gone, so the pipes come to their end."""
+        until = time.monotonic() + DRAIN
+        while self._open and time.monotonic() < until:
+            self._read(WATCH)
+
+    def _facts(self, seconds: float) -> dict[str, Any]:
+        job, status = self._job, self._status or 0
+        by_signal = os.WIFSIGNALED(status)
+        return {
+            "status": None if by_signal else os.WEXITSTATUS(status),
+            "signal": os.WTERMSIG(status) if by_signal else None,
+            "timed_out": self._killed == "seconds",
+            "disk_full": self._killed == "disk" or self._disk.used_up(thorough=True),
+            "left": self._left,
+            "oom_kills": oom_kills(GROUPS),  # of this container, so the count began at 0
+            "peak_memory": peak_memory(GROUPS),
+            "seconds": round(seconds, 4),
+            "bytes": {stream.name: stream.total for stream in self._streams},
+            "outputs": {name: kind(job["outputs"], name) for name in job.get("collect", ())},
+            "kept": {word: n for s in self._streams for word, n in s.kept.items()},
+            "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+        }
+
+
+def _spawn(command: list[str], nonce: str, disk: int | None) -> tuple[int, list[int]]:
+    """Start the program in a session of its own; return its pid and our ends of its pipes."""
+    pipes = [os.pipe() for _ in range(4)]
+    (stdin, feed), *outward = pipes
+    os.write(feed, nonce.encode() + b"\n")
+    os.close(feed)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _become(command, [stdin, *(theirs for _, theirs in outward)], disk)
+        except BaseException as error:  # noqa: BLE001 - nothing may return into the parent's code
+            os.write(2, f"{command[0]}: {error}\n".encode(errors="replace"))
+            os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+    os.close(stdin)
+    for _, theirs in outward:
+        os.close(theirs)
+    return pid, [ours for ours, _ in outward]
+
+
+def _become(command: list[str], ends: list[int], disk: int | None) -> None:
+    """Become the program: descriptors 0 to 3, a session, and the first choice of an OOM killer."""
+    os.setsid()
+    # Out of the way first, so that no dup2 lands on one that is still needed.
+    high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]
+    for number, end in enumerate(high):
+        os.dup2(end, number)
+    dumpable(1)  # or the next file would belong to root
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+    if disk is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        size = disk if hard == resource.RLIM_INFINITY else min(disk, hard)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    os.execvp(command[0], command)  # noqa: S606 - a list of words, and no shell
+
+
+def _kill_all() -> bool:
+    """Kill every process but this one; say whether there was any."""
+    try:
+        os.kill(-1, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+class Stream:
+    """What came through one pipe: the head passed on at once, a tail kept, the rest counted."""
+
+    def __init__(self, name: str, head: int, tail: int) -> None:
+        self.name = name
+        self.total = 0  # bytes that came
+        self.kept: dict[str, int] = {}  # bytes passed on, by word
+        self._head = head
+        self._tail = tail
+        self._kept = bytearray()
+
+    def feed(self, data: bytes) -> bool:
+        """Take the next piece, in time that does not grow with what came before; False at the end."""
+        self.total += len(data)
+        self._send(self.name, data[: self._head])
+        rest = data[self._head :]
+        self._head = max(0, self._head - len(data))
+        self._kept += rest
+        if len(self._kept) > 2 * self._tail + CHUNK:
+            del self._kept[: len(self._kept) - self._tail]
+        return bool(data)
+
+    def finish(self) -> None:
+        """Pass on the tail."""
+        self._send(f"{self.name}-tail", bytes(self._kept[-self._tail :] if self._tail else b""))
+
+    def _send(self, word: str, data: bytes) -> None:
+        self.kept[word] = self.kept.get(word, 0) + len(data)
+        for at in range(0, len(data), CHUNK):
+            say(word, base64.b64encode(data[at : at + CHUNK]).decode())
+
+
+class Disk:
+    """Measures what lies below a folder, as often as measuring is cheap."""
+
+    def __init__(self, folder: str | None, limit: int | None) -> None:
+        self._folder = folder or ""
+        self._limit = limit if folder and os.path.isdir(folder) else None
+        self._next = 0.0
+
+    def used_up(self, thorough: bool = False) -> bool:
+        """Say whether the limit is reached, or the disk is full; a cheap no between measurements."""
+        start = time.monotonic()
+        if self._limit is None or (start < self._next and not thorough):
+            return False
+        used = below(self._folder, self._limit)
+        spent = time.monotonic() - start
+        self._next = start + spent + max(WATCH, 5 * spent)
+        return used >= self._limit or os.statvfs(self._folder).f_bavail == 0
+
+
+def below(folder: str, enough: int) -> int:
+    """Return the bytes that the tree takes on disk; stops counting at `enough`."""
+    total, count, waiting = 0, 0, [folder]
+    while waiting and total < enough and count < ENTRIES:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    count += 1
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except OSError:
+            continue  # removed or closed while we looked
+    return total
+
+
+def kind(folder: str, name: str) -> list[Any] | None:
+    """Return ["file", size], ["folder", 0] or [what else it is, 0]; None if there is no `name`.
+
+    A link anywhere on the way counts as one: what it leads to is not an output.
+    """
+    path = folder
+    for part in name.split("/"):
+        path = os.path.join(path, part)
+        try:
+            facts = os.lstat(path)
+        except OSError:
+            return None
+        if not stat.S_ISDIR(facts.st_mode) and not stat.S_ISREG(facts.st_mode):
+            return ["a link" if stat.S_ISLNK(facts.st_mode) else "a device, pipe or socket", 0]
+    return ["folder", 0] if stat.S_ISDIR(facts.st_mode) else ["file", facts.st_size]
+
+
+# --- the kernel's word ----------------------------------------------------------------------------
+
+
+def oom_kills(groups: str) -> int | None:
+    """Return how often the kernel killed for memory in this container; None: not to be known."""
+    lines = _lines(f"{groups}/memory/memory.oom_control") + _lines(f"{groups}/memory.events")
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), None)
+
+
+def peak_memory(groups: str) -> int | None:
+    """Return the most memory that the container held at once, in bytes; None: not to be known."""
+    lines = _lines(f"{groups}/memory/memory.max_usage_in_bytes") + _lines(f"{groups}/memory.peak")
+    return int(lines[0]) if lines else None
+
+
+def unmet(expect: dict[str, Any], groups: str) -> dict[str, Any]:
+    """Return the limits that are not in force, with what is. A limit may be accepted and ignored."""
+    found = {
+        "memory": _number(groups, "memory/memory.limit_in_bytes", "memory.max"),
+        "processes": _number(groups, "pids/pids.max", "pids.max"),
+        "cpus": _cpus(groups),
+    }
+    refused = {}
+    for name, limit in expect.items():
+        is_ = found[name]
+        if limit is not None and (is_ is None or is_ > limit * 1.01):  # rounded to pages or ticks
+            refused[name] = "unlimited" if is_ == float("inf") else is_
+    return refused
+
+
+def _number(groups: str, *names: str) -> float | None:
+    for name in names:
+        for line in _lines(f"{groups}/{name}"):
+            return float("inf") if line == "max" else float(line)
+    return None
+
+
+def _cpus(groups: str) -> float | None:
+    quota = _number(groups, "cpu/cpu.cfs_quota_us")
+    period = _number(groups, "cpu/cpu.cfs_period_us")
+    if quota is not None and period:
+        return quota / period if quota > 0 else float("inf")
+    for line in _lines(f"{groups}/cpu.max"):
+        share, ticks = line.split()
+        return float("inf") if share == "max" else int(share) / int(ticks)
+    return None
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        with open(path) as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
+
+
+if __name__ == "__main__":
+    main()

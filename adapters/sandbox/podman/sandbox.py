@@ -1,0 +1,164 @@
+"""The sandbox that runs everything in containers of podman."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime as dt
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from codetape.adapters.sandbox.podman.containers import OWNER, Containers
+from codetape.adapters.sandbox.podman.images import Images
+from codetape.adapters.sandbox.podman.jobs import Cancelled, Job
+from codetape.adapters.sandbox.podman.running import Run
+from codetape.adapters.sandbox.podman.service import Service, broken
+from codetape.adapters.sandbox.podman.settings import Settings
+from codetape.adapters.store.owner import alive, current_owner
+from codetape.states.values import BuildFailure, ImageRef, ImageSpec, RunOutcome, RunSpec
+
+T = TypeVar("T")
+THREADS = (
+    64  # podman-py blocks: each run and each build in flight holds one, and a cancel needs one
+)
+ENDING = 30.0  # seconds that a cancelled job gets to remove its container before we stop waiting
+
+
+class PodmanSandbox:
+    """Runs code that nobody has read in podman containers; implements engine.ports.Sandbox.
+
+    `base` is the image that others are built on, for specs that name none; it has to have Python 3.
+    `session` is written to each container's labels. `outputs` is the folder in which each run gets a
+    folder of its own for what it left; a fresh temporary one by default, which outlives the sandbox.
+    `environment` is where addresses, settings and the values of secrets are looked up (this
+    process's own by default). Nothing is connected or started before the first use.
+    """
+
+    def __init__(
+        self,
+        *,
+        base: str | None = None,
+        session: str = "",
+        outputs: Path | None = None,
+        settings: Settings | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._environment = os.environ if environment is None else environment
+        self._settings = settings or Settings.read(self._environment)
+        if base:
+            self._settings = self._settings.on(base)
+        started = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        labels = {OWNER: current_owner(), "codetape.session": session, "codetape.started": started}
+        self._service = Service(self._environment, self._settings.patience)
+        self._containers = Containers(self._service, labels)
+        self._images = Images(self._service, self._containers, self._settings)
+        self._outputs = outputs
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="codetape-podman")
+        self._lock = threading.Lock()
+        self._swept = False
+        self._closed = False
+        self._jobs: set[Job] = set()
+
+    async def build(self, spec: ImageSpec) -> ImageRef | BuildFailure:
+        """Make the image of `spec`, or find it; see engine.ports.Sandbox."""
+        mine: list[Job] = []
+
+        def work() -> ImageRef | BuildFailure:
+            self._sweep()
+            return self._images.build(spec, lambda job: self._track(job, mine))
+
+        return await self._do(work, mine)
+
+    async def run(self, spec: RunSpec) -> RunOutcome:
+        """Run once in a fresh container; see engine.ports.Sandbox."""
+        mine: list[Job] = []
+
+        def work() -> RunOutcome:
+            self._sweep()
+            job = Job(self._containers)
+            self._track(job, mine)
+            python = self._images.python(spec.image.ref)
+            run = Run(spec, self._containers, job, self._place(job), python)
+            return run.do(self._environment)
+
+        return await self._do(work, mine)
+
+    async def close(self) -> None:
+        """Stop what runs, wait until it has been collected and removed, then end our own service."""
+        if self._closed:
+            return
+        self._closed = True
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        with self._lock:
+            jobs = list(self._jobs)
+        for job in jobs:
+            job.cancel()
+        self._threads.shutdown(wait=True)
+        for name in self._containers.left():
+            self._containers.remove(name)
+        self._service.close()
+
+    async def _do(self, work: Callable[[], T], jobs: list[Job]) -> T:
+        """Do blocking work in a thread; cancelling the task ends its jobs and waits for their end."""
+        if self._closed:
+            message = "the sandbox is closed"
+            raise broken(message)
+        done = asyncio.wrap_future(self._threads.submit(self._tracked, work, jobs))
+        try:
+            return await asyncio.shield(done)
+        except Cancelled as error:
+            message = "the sandbox was closed during the run"
+            raise broken(message) from error
+        except asyncio.CancelledError:
+            await asyncio.shield(self._end(jobs, done))
+            raise
+
+    async def _end(self, jobs: list[Job], done: asyncio.Future[T]) -> None:
+        """End the jobs; those that a build would start next see that they are not wanted."""
+        loop = asyncio.get_running_loop()
+        done.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # seen
+        until = loop.time() + ENDING
+        while not done.done() and loop.time() < until:
+            for job in list(jobs):
+                await asyncio.to_thread(job.cancel)
+            await asyncio.wait([done], timeout=0.2)
+
+    def _tracked(self, work: Callable[[], T], jobs: list[Job]) -> T:
+        try:
+            return work()
+        finally:
+            with self._lock:
+                self._jobs.difference_update(jobs)
+
+    def _track(self, job: Job, mine: list[Job]) -> None:
+        """Remember a job, so that it can be cancelled; raises Cancelled if it is too late for it."""
+        with self._lock:
+            mine.append(job)
+            self._jobs.add(job)
+        if self._closed:
+            raise Cancelled
+
+    def _place(self, job: Job) -> Path:
+        """Return the folder for the outputs of a job; it is made when there are some."""
+        with self._lock:
+            if self._outputs is None:
+                self._outputs = Path(tempfile.mkdtemp(prefix="codetape-outputs-"))
+            return self._outputs / job.name
+
+    def _sweep(self) -> None:
+        """Once: remove the containers of processes that are gone. Unknown ones are left alone."""
+        with self._lock:
+            if self._swept:
+                return
+            for name, owner in self._containers.ours():
+                if alive(owner) is False:
+                    with contextlib.suppress(Exception):
+                        self._containers.remove(name)
+            self._swept = True

@@ -1,0 +1,114 @@
+"""What runs inside a build: one stage of an image, as root, in a container of its own.
+
+Self-contained (standard library, Python 3.8 and later): the very file is handed over.
+
+    python3 stage.py FOLDER
+
+FOLDER holds stage.json (`stage`: "tools", "system" or "packages"; `names`: what to install;
+`commands`; `settings`: variables for this build only) and perhaps ca.pem. Names reach the installers
+as arguments or as a file, never through a shell; only `commands` are shell by nature. Which step went
+wrong is written to descriptor 3 as one JSON line {"step", "index", "status"}. On success the folder is
+emptied, so that neither settings nor certificate are in the image.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+VENV = "/opt/venv"
+PYTHON = f"{VENV}/bin/python"
+UV = f"{VENV}/bin/uv"
+QUIET = {
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PIP_NO_CACHE_DIR": "1",
+    "PIP_NO_INPUT": "1",
+    "PIP_ROOT_USER_ACTION": "ignore",
+    "UV_LINK_MODE": "copy",
+    "UV_NO_CACHE": "1",
+    "UV_PYTHON_DOWNLOADS": "never",
+}
+CERTIFICATES = (
+    "SSL_CERT_FILE",
+    "PIP_CERT",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+)
+
+
+def main() -> None:
+    """Run the stage; leave with the status of the step that failed, or 0."""
+    folder = sys.argv[1]
+    with open(f"{folder}/stage.json") as file:
+        job = json.load(file)
+    certificate = f"{folder}/ca.pem" if os.path.exists(f"{folder}/ca.pem") else None
+    os.environ.update(QUIET, **job["settings"])
+    if certificate:
+        os.environ.update(dict.fromkeys(CERTIFICATES, certificate))
+    for step, index, command in steps(job, folder, certificate):
+        status = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
+        if status != 0:
+            fail(step, index, status)
+    _empty(folder)
+
+
+def steps(job: dict[str, Any], folder: str, certificate: str | None) -> Any:
+    """Yield (step, index, command) in order; what is yielded later may look at what came before."""
+    names = job["names"]
+    if job["stage"] == "tools":
+        yield "tools", 0, ["python3", "-m", "venv", "--system-site-packages", VENV]
+        # Without uv (no wheel for this platform, say) pip does the work: nothing fails here.
+        yield "tools", 1, ["sh", "-c", f"{PYTHON} -m pip install --quiet uv || true"]
+    if job["stage"] == "system":
+        yield from _system(names, certificate)
+    if job["stage"] == "packages" and names:
+        with open(f"{folder}/requirements.txt", "w") as file:
+            file.writelines(f"{name}\n" for name in names)
+        yield from _packages(f"{folder}/requirements.txt")
+    for index, command in enumerate(job["commands"]):
+        yield "command", index, ["/bin/sh", "-ec", command]
+
+
+def _system(names: list[str], certificate: str | None) -> Any:
+    if shutil.which("apt-get") is None:
+        print("the base image has no apt-get: system packages cannot be installed", file=sys.stderr)
+        fail("system", 0, 1)
+    options = ["-o", "Acquire::Retries=2"]
+    options += ["-o", f"Acquire::https::CaInfo={certificate}"] if certificate else []
+    yield "index", 0, ["apt-get", *options, "-q", "update", "-o", "APT::Update::Error-Mode=any"]
+    install = ["apt-get", *options, "-q", "-y", "install", "--no-install-recommends"]
+    yield "system", 0, [*install, "--", *names]
+    yield "clean", 0, ["sh", "-c", "rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin"]
+
+
+def _packages(file: str) -> Any:
+    """All requirements in one step, so that one resolver sees them all; a check afterwards."""
+    if os.path.exists(UV):
+        install = [UV, "pip", "install", "--color=never", "--python", PYTHON, "--compile-bytecode"]
+        check = [UV, "pip", "check", "--color=never", "--python", PYTHON]
+    else:
+        install = [PYTHON, "-m", "pip", "install", "--no-color", "--progress-bar=off"]
+        check = [PYTHON, "-m", "pip", "check", "--no-color"]
+    yield "packages", 0, [*install, "-r", file]
+    yield "check", 0, check
+
+
+def fail(step: str, index: int, status: int) -> None:
+    """Say which step failed, and leave."""
+    os.write(3, json.dumps({"step": step, "index": index, "status": status}).encode() + b"\n")
+    sys.exit(status if 0 < status < 128 else 1)
+
+
+def _empty(folder: str) -> None:
+    for name in os.listdir(folder):
+        os.unlink(f"{folder}/{name}")
+
+
+if __name__ == "__main__":
+    main()
