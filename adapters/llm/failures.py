@@ -1,0 +1,162 @@
+"""What it means that a call to a model raised.
+
+LiteLLM's own classes say too little: a refused connection, a missing key and a fault of its own all
+come as an error 500. The chain of causes tells them apart. Nothing here imports LiteLLM.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from codetape.states.values import CallFailure
+
+Outcome = tuple[str, bool]  # the reason, and whether to try again
+
+# Names of classes, because the classes belong to four libraries that are imported late.
+_HTTP = {"HTTPStatusError"}
+_DEADLINE = {"TimeoutError", "TimeoutException", "Timeout", "APITimeoutError"}
+_TRANSPORT = {"TransportError", "ConnectionError", "gaierror", "SSLError", "ClientConnectionError"}
+_MID_STREAM = {"MidStreamFallbackError"}
+_MESSAGE_LIMIT = 1000  # characters; some servers answer with a page of HTML
+_OURS = re.compile(r"^(?:litellm\.\w+: |\w+Error: |\w+Exception - )+")  # LiteLLM's prefixes
+_SECONDS = re.compile(r"\d+(?:\.\d*)?", re.ASCII)
+
+
+def failure_of(error: BaseException, secrets: Mapping[str, str]) -> CallFailure:
+    """Return what `error` says, without the values of `secrets` (name to value)."""
+    chain = tuple(_chain(error))
+    reason, retryable = _outcome(chain)
+    headers = _headers(chain)
+    return CallFailure.model_validate(
+        {
+            "reason": reason,
+            "message": hidden(_words(chain, reason), secrets)[:_MESSAGE_LIMIT],
+            "retryable": retryable,
+            "retry_after": retry_after(headers, datetime.now(UTC)),
+        }
+    )
+
+
+def answered(error: BaseException) -> bool:
+    """Whether `error` is what a server answered, and not a fault on the way to it."""
+    chain = tuple(_chain(error))
+    return bool(_names(chain) & _HTTP or _headers(chain))
+
+
+def hidden(text: str, secrets: Mapping[str, str]) -> str:
+    """Return `text` with the value of each secret replaced by its name."""
+    for name, value in secrets.items():
+        if value:
+            text = text.replace(value, f"${name}")
+    return text
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return the seconds that a provider asks to wait: never negative, None if it doesn't say.
+
+    A date counts from the provider's own clock where it sends one, else from `now`.
+    """
+    lower = {name.lower(): value for name, value in headers.items()}
+    if (milliseconds := _number(lower.get("retry-after-ms", ""))) is not None:
+        return milliseconds / 1000
+    text = lower.get("retry-after", "")
+    if (seconds := _number(text)) is not None:
+        return seconds
+    then = _date(text)
+    if then is None:
+        return None
+    return max(0.0, (then - (_date(lower.get("date", "")) or now)).total_seconds())
+
+
+def _number(text: str) -> float | None:
+    number = float(text) if _SECONDS.fullmatch(text.strip()) else math.inf
+    return None if math.isinf(number) else number
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield `error` and what led to it, the first cause last."""
+    seen: set[int] = set()
+    step: BaseException | None = error
+    while step is not None and id(step) not in seen:
+        seen.add(id(step))
+        yield step
+        step = getattr(step, "original_exception", None) or step.__cause__ or step.__context__
+
+
+def _names(chain: tuple[BaseException, ...]) -> set[str]:
+    return {cls.__name__ for step in chain for cls in type(step).__mro__}
+
+
+def _first(chain: tuple[BaseException, ...], attribute: str) -> Any:
+    """Return the first value of an attribute along the chain that says something."""
+    values = (getattr(step, attribute, None) for step in chain)
+    return next((value for value in values if value), None)
+
+
+def _headers(chain: tuple[BaseException, ...]) -> Mapping[str, str]:
+    """Return the headers of the provider's answer; empty if there was none."""
+    found = (getattr(getattr(step, "response", None), "headers", None) for step in chain)
+    mapping: Mapping[str, str] = next((one for one in found if one), {})
+    return mapping or _first(chain, "litellm_response_headers") or {}
+
+
+def _outcome(chain: tuple[BaseException, ...]) -> Outcome:
+    names, status = _names(chain), _first(chain, "status_code")
+    quota = _first(chain, "code") == "insufficient_quota"
+    if names & _HTTP or _headers(chain):
+        return _by_status(status, quota=quota)
+    if names & _DEADLINE:
+        return "timeout", True
+    if names & _TRANSPORT:
+        return "connection", True
+    if names & _MID_STREAM:
+        return _in_stream(chain)
+    if hasattr(builtins, type(chain[-1]).__name__):
+        return "other", False  # a fault in LiteLLM or in what it was given: it will come again
+    return _by_status(status, quota=quota)
+
+
+def _by_status(status: object, *, quota: bool) -> Outcome:
+    if not isinstance(status, int):
+        return "other", False
+    if status >= 500:
+        return "server_error", True
+    known: dict[int, Outcome] = {
+        401: ("auth", False),
+        403: ("auth", False),
+        404: ("not_found", False),
+        408: ("timeout", True),
+        409: ("bad_request", True),
+        429: ("rate_limited", not quota),  # money that has run out does not come back by waiting
+    }
+    return known.get(status, ("bad_request", False) if status >= 400 else ("other", False))
+
+
+def _in_stream(chain: tuple[BaseException, ...]) -> Outcome:
+    """An error that came as an event of a stream which had begun with status 200."""
+    told = f"{_first(chain, 'code')} {_first(chain, 'type')}"
+    return ("rate_limited" if "429" in told or "rate_limit" in told else "server_error"), True
+
+
+def _words(chain: tuple[BaseException, ...], reason: str) -> str:
+    """Return what the provider said, or what the network said."""
+    body = _first(chain, "body")
+    said = body.get("message") if isinstance(body, Mapping) else None
+    step = chain[-1] if reason == "connection" else chain[0]
+    text = str(said or step or type(step).__name__)
+    text = text.partition("Traceback (most recent call last)")[0]
+    return _OURS.sub("", text).strip() or type(step).__name__
