@@ -22,6 +22,7 @@ from codetape.states.workflow import AUTOCODER
 from codetape.values import ImageConfig, Resources, Secret
 
 Progress = Callable[[Recorded, Session], None]
+Watcher = Callable[[Engine], None]
 
 
 @dataclass(kw_only=True)
@@ -32,7 +33,8 @@ class AutoCoderAgent:
     the environment variable that holds the key (None: the provider's own). `timeout` is the limit of
     one run in the sandbox, in seconds. `store` is the file of the tapes, or a store. `sandbox` is
     auto, podman, bubblewrap, process, or a sandbox. `llm` replaces the model, for tests. `on_event` is
-    called with each recorded event and the session after it. `seed` makes random choices repeatable.
+    called with each recorded event and the session after it, `on_engine` with the engine of each run
+    before it starts, so that one can see what is in flight. `seed` makes random choices repeatable.
 
     Arguments are checked when a session starts; ValueError names the one that is wrong.
     """
@@ -62,6 +64,7 @@ class AutoCoderAgent:
     sandbox: str | Sandbox = "auto"
     llm: Llm | None = None
     on_event: Progress | None = None
+    on_engine: Watcher | None = None
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=SystemIds)
 
@@ -190,6 +193,8 @@ class _Run:
             on_event=agent.on_event,
             owner=composition.owner(),
         )
+        if agent.on_engine:
+            agent.on_engine(self.engine)
         return self
 
     async def __aexit__(self, *_: object) -> None:
