@@ -101,24 +101,25 @@ def unpack_json(text: str, get_blob: Callable[[str], bytes]) -> Any:
 
 
 def _pack(dumped: dict[str, Any]) -> Packed:
-    text = canonical(dumped)
-    if len(text) <= LONG // 4 and "$" not in text:
-        return Packed(text)  # too short to hold a long text, and nothing to mark
     blobs: dict[str, bytes] = {}
-    return Packed(canonical(_reduced(dumped, blobs)), blobs)
+    _reduce(dumped, blobs)
+    return Packed(canonical(dumped), blobs)
 
 
-def _reduced(value: Any, blobs: dict[str, bytes]) -> Any:
-    """Put references in the place of long texts. A key of our own form gets one more mark."""
-    if isinstance(value, str):
-        if len(value) * 4 <= LONG:
-            return value
-        return _reference(value, blobs)
+def _reduce(value: dict[Any, Any] | list[Any], blobs: dict[str, bytes]) -> None:
+    """Put references in the place of long texts, and a mark before each key that begins like ours.
+
+    It changes `value` itself, which nobody else has: a copy would take longer than all the rest.
+    """
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(item, str):
+            if len(item) * 4 > LONG:
+                value[key] = _reference(item, blobs)
+        elif isinstance(item, dict | list):
+            _reduce(item, blobs)
     if isinstance(value, dict):
-        return {_marked(key): _reduced(item, blobs) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_reduced(item, blobs) for item in value]
-    return value
+        for key in [key for key in value if key.startswith("$")]:
+            value[f"${key}"] = value.pop(key)
 
 
 def _reference(text: str, blobs: dict[str, bytes]) -> str | dict[str, str]:
@@ -127,10 +128,6 @@ def _reference(text: str, blobs: dict[str, bytes]) -> str | dict[str, str]:
         return text
     blobs[sha] = text.encode()
     return {BLOB: sha}
-
-
-def _marked(key: str) -> str:
-    return f"${key}" if key.startswith("$") else key
 
 
 def _restored(value: Any, get_blob: Callable[[str], bytes]) -> Any:

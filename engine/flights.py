@@ -35,6 +35,11 @@ class Flights:
     def __iter__(self) -> Iterator[Flight]:
         return iter(tuple(self._flights.values()))
 
+    @property
+    def landed(self) -> bool:
+        """True if an outcome has come in and was not taken yet."""
+        return any(flight.task.done() for flight in self._flights.values())
+
     async def match(self, wanted: Iterable[Request], delay: float) -> None:
         """Start what is wanted and not in flight; cancel what is in flight and no longer wanted."""
         keyed = {asked.key: asked for asked in map(pack_request, wanted)}
@@ -61,8 +66,16 @@ class Flights:
             await asyncio.wait([*tasks, ring], return_when=asyncio.FIRST_COMPLETED)
         finally:
             ring.cancel()
-        for key, flight in self._flights.items():
-            if flight.task.done():
+        return self._taken(self._flights)
+
+    def take(self, wanted: Iterable[Request]) -> tuple[Asked, Outcome] | None:
+        """Return an outcome that has come in and is still wanted, without waiting for one."""
+        return self._taken(asked.key for asked in map(pack_request, wanted))
+
+    def _taken(self, keys: Iterable[str]) -> tuple[Asked, Outcome] | None:
+        for key in keys:
+            flight = self._flights.get(key)
+            if flight and flight.task.done():
                 del self._flights[key]
                 return flight.asked, flight.task.result()
         return None

@@ -108,21 +108,38 @@ class Engine:
                     asked, event = await self._next(session)
                 session = self._record(writer, session, event, asked)
         except asyncio.CancelledError:
-            if not session.done and not session.paused:
-                self._record(writer, session, Paused(by="an interruption"))
+            self._park(writer, session)
             raise
         return session
 
+    def _park(self, writer: Writer, session: Session) -> None:
+        """Record what has come in already, because it was paid for, and then the pause."""
+        while landed := self._flights.take(self._workflow.wanted(session)):
+            asked, outcome = landed
+            event = self._workflow.interpret(asked.request, outcome)
+            session = self._record(writer, session, event, asked)
+        if not session.done and not session.paused:
+            self._record(writer, session, Paused(by="an interruption"))
+
     async def _next(self, session: Session) -> tuple[Asked | None, Event]:
-        """Wait for the first outcome or for an event from outside; outcomes go first."""
+        """Wait for the first outcome or for an event from outside.
+
+        What has come in is recorded before what somebody says about it, and nothing new is asked for
+        while somebody has something to say.
+        """
+        if self._posted and not self._flights.landed:
+            return None, self._take_posted()
         await self._flights.match(self._workflow.wanted(session), self._workflow.delay(session))
         if landed := await self._flights.first(self._bell):
             asked, outcome = landed
             return asked, self._workflow.interpret(asked.request, outcome)
+        return None, self._take_posted()
+
+    def _take_posted(self) -> Event:
         event = self._posted.popleft()
         if not self._posted:
             self._bell.clear()
-        return None, event
+        return event
 
     def _record(
         self, writer: Writer, session: Session, event: Event, asked: Asked | None = None
