@@ -115,10 +115,10 @@ def _reduce(value: dict[Any, Any] | list[Any], blobs: dict[str, bytes]) -> None:
         if isinstance(item, str):
             if len(item) * 4 > LONG:
                 value[key] = _reference(item, blobs)
-        elif isinstance(item, dict | list):
+        elif isinstance(item, (dict, list)):
             _reduce(item, blobs)
-    if isinstance(value, dict):
-        for key in [key for key in value if key.startswith("$")]:
+    if isinstance(value, dict) and (ours := [key for key in value if key.startswith("$")]):
+        for key in sorted(ours, key=len, reverse=True):  # "$$x" makes room for "$x"
             value[f"${key}"] = value.pop(key)
 
 
