@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_origin
 
 from codetape.states.values import Answer, Value
 
@@ -42,15 +42,12 @@ class Boundary:
         """Return `value` as it may be stored; an answer that had to be changed keeps its original."""
         if self._is_plainly_clean(value):
             return value
-        dumped = value.model_dump()
-        cleaned = self._cleaned(dumped)
-        if cleaned == dumped and not _has_nan(dumped):
-            return value
+        cleaned: V = self._cleaned(value)
         if isinstance(value, Answer) and value.text is not None:
             redacted = self._redacted(value.text)
             if _plain(redacted) != redacted:
-                cleaned["raw"] = json.dumps(redacted)
-        return type(value).model_validate(cleaned)
+                return cleaned.model_copy(update={"raw": json.dumps(redacted)})
+        return cleaned
 
     def _is_plainly_clean(self, value: Value) -> bool:
         """Tell cheaply, for nearly all values, that there is nothing to do; False means: look."""
@@ -67,7 +64,9 @@ class Boundary:
         return _plain(self._redacted(text))
 
     def _cleaned(self, value: Any) -> Any:
-        if isinstance(value, str):
+        if isinstance(value, Value):
+            return self._cleaned_fields(value)
+        if type(value) is str:  # not an enum, whose values are ours
             return self.text(value)
         if isinstance(value, float):
             return value if math.isfinite(value) else None
@@ -76,6 +75,12 @@ class Boundary:
         if isinstance(value, list | tuple):
             return type(value)(self._cleaned(item) for item in value)
         return value
+
+    def _cleaned_fields(self, value: Value) -> Value:
+        """Clean the fields of a value, but not those that can only hold words of ours."""
+        fields = type(value).model_fields.items()
+        free = [name for name, info in fields if get_origin(info.annotation) is not Literal]
+        return value.model_copy(update={n: self._cleaned(getattr(value, n)) for n in free})
 
     def _redacted(self, text: str) -> str:
         for value, name in self._secrets:
@@ -99,12 +104,3 @@ def bounded(text: str, longest: int) -> str:
         return text
     half = longest // 2
     return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
-
-
-def _has_nan(value: Any) -> bool:
-    """NaN differs from itself, so comparing alone would always find a change or, by identity, none."""
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    if isinstance(value, dict):
-        return any(_has_nan(item) for item in value.values())
-    return isinstance(value, list | tuple) and any(_has_nan(item) for item in value)
