@@ -1,0 +1,130 @@
+"""Export: one tape as one text file that needs nothing else.
+
+A line is one JSON value in its canonical form, so that a file has exactly one form:
+
+    {"codetape":"tape","encoding":1,"format":1,"rules":1,"session":"…","workflow":"autocoder"}
+    {"blob":"<sha256>","text":"…"}            each blob once, before the event that needs it first
+    {"at":"…","data":{…},"dest":"…","event":1,"hash":"…","name":"…", …}
+    {"end":2,"head":"<hash of the last event>"}
+
+Equal tapes give equal files, byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from codetape.engine import codec
+from codetape.engine.chain import GENESIS
+from codetape.engine.ports import DamagedTape, StoredEvent, UnknownSession
+from codetape.engine.tape import Source
+from codetape.states.values import canonical
+
+FORMAT = 1
+"""The version of the form of the file; `engine.codec.FORMAT` is that of the events in it."""
+
+
+def export_tape(source: Source, session: str, path: Path) -> None:
+    """Write a tape to a file, which only its owner may read: whole, or not at all.
+
+    Raises UnknownSession, DamagedTape and OSError; an older file of that name is then still there.
+    """
+    descriptor, part = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in tape_lines(source, session))
+        Path(part).replace(path)
+    except BaseException:
+        Path(part).unlink()
+        raise
+
+
+def tape_lines(source: Source, session: str) -> Iterator[str]:
+    """Yield the lines of an export, without line ends. Raises UnknownSession, DamagedTape."""
+    written: set[str] = set()
+    head, count = GENESIS, 0
+    for row in source.read(session):
+        data = _data(row)
+        if count == 0:
+            yield canonical(header_of(row, data))
+        for name, body in blobs_of(row, source.get_blob):
+            if name not in written:
+                written.add(name)
+                yield canonical({"blob": name, "text": body.decode()})
+        yield canonical(event_line(row, data))
+        head, count = row.hash, row.seq
+    if count == 0:
+        raise UnknownSession(session)
+    yield canonical({"end": count, "head": head})
+
+
+def _data(row: StoredEvent) -> Any:
+    try:
+        data = json.loads(row.data)
+        if canonical(data) == row.data:
+            return data
+    except ValueError:
+        pass
+    raise DamagedTape(row.session, row.seq, "its data is no JSON in canonical form")
+
+
+def header_of(row: StoredEvent, data: Any) -> dict[str, Any]:
+    """Return the header of a tape that begins with `row`. Raises DamagedTape for another event."""
+    try:
+        rules, workflow = data["rules"], data["workflow"]
+    except (KeyError, TypeError) as error:
+        reason = f"a tape begins with session_opened, not {row.name}"
+        raise DamagedTape(row.session, row.seq, reason) from error
+    return {
+        "codetape": "tape",
+        "encoding": codec.FORMAT,
+        "format": FORMAT,
+        "rules": rules,
+        "session": row.session,
+        "workflow": workflow,
+    }
+
+
+def blobs_of(row: StoredEvent, get_blob: Callable[[str], bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield name and body of each blob that an event needs, always in the same order.
+
+    These are the texts of its payload, those of its request, and the request itself. Raises
+    DamagedTape for one that is gone or damaged.
+    """
+    needed: dict[str, bytes] = {}
+
+    def get(name: str) -> bytes:
+        needed[name] = get_blob(name)
+        return needed[name]
+
+    try:
+        codec.unpack_json(row.data, get)
+        if row.request_key is not None:
+            body = get_blob(row.request_key)
+            codec.unpack_json(body.decode(), get)
+            needed[row.request_key] = body
+    except KeyError as missing:
+        raise DamagedTape(row.session, row.seq, f"blob {missing} is gone") from missing
+    except ValueError as damage:
+        raise DamagedTape(row.session, row.seq, str(damage)) from damage
+    yield from needed.items()
+
+
+def event_line(row: StoredEvent, data: Any) -> dict[str, Any]:
+    """Return the line of an event; its session stands in the header."""
+    return {
+        "at": row.at,
+        "data": data,
+        "dest": row.dest,
+        "event": row.seq,
+        "hash": row.hash,
+        "name": row.name,
+        "request_key": row.request_key,
+        "source": row.source,
+        "version": row.version,
+    }

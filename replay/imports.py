@@ -1,0 +1,227 @@
+"""Import: a file that `export` wrote, checked to the last byte before anything of it is used.
+
+A line that is not in its one form, a blob that does not fit its name, an event that is not chained to
+the one before it, anything left out, added or moved: the file is refused at the first bad event.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from codetape.engine import codec
+from codetape.engine.chain import GENESIS, chained
+from codetape.engine.ports import DamagedTape, EventStore, StoredEvent, StoreError, UnknownSession
+from codetape.replay.export import FORMAT, blobs_of, event_line, header_of
+from codetape.states.values import canonical
+
+
+class BadTapeFile(ValueError):
+    """A file that is no unchanged export: `path`, `line`, `seq` of the first bad event, `reason`."""
+
+    def __init__(self, path: Path, line: int, seq: int, reason: str) -> None:
+        super().__init__(f"{path}, line {line}, event {seq}: {reason}")
+        self.path = path
+        self.line = line
+        self.seq = seq
+        self.reason = reason
+
+
+class OtherContent(StoreError):
+    """The store has a session of this id with other events: `session`, `seq` of the first one."""
+
+    def __init__(self, session: str, seq: int) -> None:
+        super().__init__(f"session {session} is in the store already, with another event {seq}")
+        self.session = session
+        self.seq = seq
+
+
+@dataclass(frozen=True, slots=True)
+class TapeFile:
+    """The tape of a file, in memory: it can be replayed and read like one in a store."""
+
+    session: str
+    workflow: str
+    rows: tuple[StoredEvent, ...] = field(repr=False)
+    blobs: Mapping[str, bytes] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def read(self, session: str, after: int = 0) -> Iterator[StoredEvent]:
+        """Yield the events with seq > `after`. Raises UnknownSession for another session."""
+        if session != self.session:
+            raise UnknownSession(session)
+        return iter(self.rows[max(after, 0) :])
+
+    def get_blob(self, hash: str) -> bytes:
+        """Return the body of a blob. Raises KeyError."""
+        return self.blobs[hash]
+
+
+def import_tape(path: Path, store: EventStore, owner: str = "an import") -> TapeFile:
+    """Put the tape of a file into a store, under its own session id, and return it.
+
+    A session that is there already stays as it is if it is equal, and is completed if the file goes
+    on from its end. Raises BadTapeFile before anything is written, OtherContent, SessionOwned, and
+    what `EventStore.append` raises; an import that was cut off can be made again.
+    """
+    tape = read_tape_file(path)
+    known = _known(store, tape.session)
+    there = known or ()
+    for one, other in zip(there, (*tape.rows, None), strict=False):
+        if one != other:
+            raise OtherContent(tape.session, one.seq)
+    if len(there) < len(tape):
+        _append(store, tape, None if known is None else len(there), owner)
+    return tape
+
+
+def _known(store: EventStore, session: str) -> tuple[StoredEvent, ...] | None:
+    try:
+        return tuple(store.read(session))
+    except UnknownSession:
+        return None
+
+
+def _append(store: EventStore, tape: TapeFile, after: int | None, owner: str) -> None:
+    """Append what follows event `after`; None: the session is not there yet."""
+    if after is None:
+        name = json.loads(tape.rows[0].data)["job"]["name"]
+        lease = store.create(tape.session, tape.workflow, name, owner)
+    else:
+        lease = store.acquire(tape.session, owner)
+    try:
+        for row in tape.rows[after or 0 :]:
+            store.append(lease, row, dict(blobs_of(row, tape.get_blob)))
+    finally:
+        store.release(lease)
+
+
+def read_tape_file(path: Path) -> TapeFile:
+    """Read and check a whole file. Raises BadTapeFile, OSError."""
+    with path.open("rb") as file:
+        return _Reading(path, file).tape()
+
+
+class _Reading:
+    """One pass over a file, and where it stands."""
+
+    def __init__(self, path: Path, lines: Iterable[bytes]) -> None:
+        self._path = path
+        self._lines = iter(lines)
+        self._line = 0
+        self._rows: list[StoredEvent] = []
+        self._blobs: dict[str, bytes] = {}
+        self._fresh: list[str] = []  # blobs since the last event
+
+    def tape(self) -> TapeFile:
+        header = self._header()
+        while (value := self._value()) is not None:
+            match value:
+                case {"blob": str(name), "text": str(text)} if len(value) == 2:
+                    self._blob(name, text.encode())
+                case {"event": _}:
+                    self._event(value, header)
+                case {"end": _}:
+                    self._end(value)
+                    return TapeFile(
+                        header["session"], header["workflow"], tuple(self._rows), self._blobs
+                    )
+                case _:
+                    raise self._bad("this line is neither an event nor a blob nor the end")
+        raise self._bad("the file is cut off here: it has no end line")
+
+    def _bad(self, reason: str) -> BadTapeFile:
+        return BadTapeFile(self._path, self._line, len(self._rows) + 1, reason)
+
+    def _value(self) -> Any:
+        """Return the next line's value, None after the last one."""
+        self._line += 1
+        line = next(self._lines, None)
+        if line is None:
+            return None
+        try:
+            text = line.decode()
+            value = json.loads(text)
+            if f"{canonical(value)}\n" == text:
+                return value
+        except (ValueError, RecursionError):
+            pass
+        raise self._bad("this line is not as it was written")
+
+    def _header(self) -> dict[str, Any]:
+        match header := self._value():
+            case {"codetape": "tape", "format": int(form), "encoding": int(encoding)}:
+                if form > FORMAT or encoding > codec.FORMAT:
+                    raise self._bad("a newer version of codetape wrote this file")
+                return dict(header)
+        raise self._bad("this is no tape: its first line is no header")
+
+    def _blob(self, name: str, body: bytes) -> None:
+        if hashlib.sha256(body).hexdigest() != name:
+            raise self._bad(f"blob {name} does not fit its hash")
+        if name in self._blobs:
+            raise self._bad(f"blob {name} is here a second time")
+        self._blobs[name] = body
+        self._fresh.append(name)
+
+    def _event(self, line: dict[str, Any], header: dict[str, Any]) -> None:
+        row = self._row(line, header)
+        if row.seq != len(self._rows) + 1:
+            raise self._bad(f"event {row.seq} stands in its place")
+        previous = self._rows[-1].hash if self._rows else GENESIS
+        if chained(previous, row) != row.hash:
+            raise self._bad("its hash does not fit its content and the event before it")
+        self._check_blobs(row)
+        if not self._rows:
+            self._check_header(row, line["data"], header)
+        self._rows.append(row)
+
+    def _row(self, line: dict[str, Any], header: dict[str, Any]) -> StoredEvent:
+        try:
+            row = StoredEvent(
+                session=str(header["session"]),
+                seq=line["event"],
+                data=canonical(line["data"]),
+                **{name: line[name] for name in _AS_IN_ROW},
+            )
+        except KeyError as missing:
+            raise self._bad(f"{missing} is missing") from missing
+        if event_line(row, line["data"]).keys() != line.keys():
+            raise self._bad("it has a field that events do not have")
+        return row
+
+    def _check_blobs(self, row: StoredEvent) -> None:
+        """The blobs since the last event are those that this one needs first, in their order."""
+        try:
+            needed = [name for name, _ in blobs_of(row, self._blobs.__getitem__)]
+        except DamagedTape as damage:
+            raise self._bad(damage.reason) from damage
+        if [name for name in needed if name in self._fresh] != self._fresh:
+            raise self._bad("the blobs before it are not those that it needs, in their order")
+        self._fresh.clear()
+
+    def _check_header(self, row: StoredEvent, data: Any, header: dict[str, Any]) -> None:
+        try:
+            expected = {**header_of(row, data), "encoding": header["encoding"]}
+        except DamagedTape as damage:
+            raise self._bad(damage.reason) from damage
+        if canonical(expected) != canonical(header):
+            raise self._bad("the header does not fit the first event")
+
+    def _end(self, line: dict[str, Any]) -> None:
+        head = self._rows[-1].hash if self._rows else GENESIS
+        if self._fresh or line != {"end": len(self._rows), "head": head}:
+            raise self._bad("the end line does not fit the events")
+        if not self._rows:
+            raise self._bad("the tape has no event")
+        if self._value() is not None:
+            raise self._bad("there is more after the end line")
+
+
+_AS_IN_ROW = ("name", "version", "source", "dest", "request_key", "at", "hash")

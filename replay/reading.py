@@ -1,0 +1,92 @@
+"""A tape to look at: its events by number, and the session as it was after each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from codetape.engine.tape import Recorded, Source
+from codetape.replay.rules import WORKFLOWS, opened
+from codetape.states.events import Event
+from codetape.states.session import Session
+from codetape.states.workflow import Workflow
+
+
+def open_tape(source: Source, session: str, workflows: Sequence[Workflow] = WORKFLOWS) -> Tape:
+    """Read the tape of a session. Raises UnknownSession, DamagedTape, UnreadableEvent, UnknownRules."""
+    rules, records = opened(source, session, workflows)
+    return Tape(session, rules, tuple(records))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One event of a tape; `seq`, `event` and `state` are what one asks for most."""
+
+    tape: Tape
+    record: Recorded
+
+    @property
+    def seq(self) -> int:
+        return self.record.seq
+
+    @property
+    def event(self) -> Event:
+        return self.record.event
+
+    @property
+    def state(self) -> str:
+        """The state that the event led to when it was recorded."""
+        return self.record.dest
+
+    @property
+    def session(self) -> Session:
+        """The session after the event, under today's rules. Raises IllegalTransition."""
+        return self.tape.session_at(self.seq)
+
+    def __repr__(self) -> str:
+        way = (
+            self.state
+            if self.record.source == self.state
+            else f"{self.record.source} -> {self.state}"
+        )
+        return f"<event {self.seq} of {self.tape.id}: {self.event.name}, {way}, {self.record.at}>"
+
+
+class Tape:
+    """The events of a session, numbered from 1: `tape[12]`, `tape[-1]`, `for step in tape`."""
+
+    def __init__(self, id: str, rules: Workflow, records: Sequence[Recorded]) -> None:
+        self.id = id
+        self.workflow = rules.name
+        self._rules = rules
+        self._records = records
+        self._sessions = [rules.blank(id)]  # as far as somebody asked
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Step]:
+        return (Step(self, record) for record in self._records)
+
+    def __getitem__(self, seq: int) -> Step:
+        """Return event number `seq`, from the end if it is negative. Raises IndexError."""
+        index = seq - 1 if seq > 0 else seq + len(self)
+        if seq == 0 or not 0 <= index < len(self):
+            raise IndexError(f"session {self.id} has events 1 to {len(self)}, not {seq}")
+        return Step(self, self._records[index])
+
+    def session_at(self, seq: int) -> Session:
+        """Return the session after event `seq`, 0 for before the first one, under today's rules.
+
+        Raises IndexError, and IllegalTransition where they refuse an event.
+        """
+        if seq:
+            seq = self[seq].seq
+        while len(self._sessions) <= seq:
+            event = self._records[len(self._sessions) - 1].event
+            self._sessions.append(self._rules.advance(self._sessions[-1], event))
+        return self._sessions[seq]
+
+    def __repr__(self) -> str:
+        last = self._records[-1]
+        return f"<tape {self.id}: {self.workflow}, {len(self)} events, {last.dest} at {last.at}>"
