@@ -173,7 +173,8 @@ class SqliteStore:
                     self._connection = self._opened()
                 yield self._connection
             except (sqlite3.Error, OSError) as error:
-                kind = getattr(error, "sqlite_errorname", "OSError")
+                usual = "SQLITE_CANTOPEN" if isinstance(error, OSError) else "SQLITE_CORRUPT"
+                kind = getattr(error, "sqlite_errorname", usual)
                 raise StoreUnusable(str(self._path), remedy(kind, str(error))) from error
 
     @contextmanager

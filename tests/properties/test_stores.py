@@ -1,0 +1,164 @@
+"""SQLite and memory side by side: the same acts of two writers have the same results."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from codetape.adapters.store.memory import MemoryStore
+from codetape.adapters.store.sqlite import SqliteStore
+from codetape.engine.chain import GENESIS
+from codetape.engine.ports import EventStore, Lease, StoredEvent, StoreError
+from codetape.testing.stores import HOSTILE_TEXTS, HandClock, make_event
+
+WRITERS = ("alice", "bob")
+SESSIONS = ("a", "a", "b", "")  # two writers have to meet
+TEXTS = st.sampled_from(HOSTILE_TEXTS[:-1]) | st.text(max_size=20)  # lone surrogates among them
+BODIES = st.binary(max_size=50)
+
+
+@dataclass
+class Side:
+    """A store, and the leases that each writer has had of it: the last one is the newest."""
+
+    store: EventStore
+    leases: dict[tuple[str, str], list[Lease]]
+
+    def lease(self, writer: str, session: str, age: int) -> Lease:
+        had = self.leases.get((writer, session), [])
+        return had[-1 - age % len(had)] if had else Lease(session, "none", writer)
+
+    def keep(self, lease: Lease) -> str:
+        self.leases.setdefault((lease.owner, lease.session), []).append(lease)
+        return f"a lease of {lease.session} for {lease.owner}"
+
+
+class TwoStores(RuleBasedStateMachine):
+    """Each rule is done to both stores; then all that can be read of them is compared."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.clock = HandClock()
+        self.sqlite = SqliteStore(
+            Path(self.folder.name, "tape.db"), self.clock, filesystem=lambda _: "ext4"
+        )
+        self.sides = (Side(self.sqlite, {}), Side(MemoryStore(self.clock), {}))
+        self.tapes: dict[str, list[StoredEvent]] = {}
+        self.blobs: set[str] = set()
+
+    def both(self, act: Callable[[Side], Any]) -> Any:
+        results = [outcome(act, side) for side in self.sides]
+        assert results[0] == results[1]
+        return results[0]
+
+    @rule(writer=st.sampled_from(WRITERS), session=st.sampled_from(SESSIONS), name=TEXTS)
+    def create(self, writer: str, session: str, name: str) -> None:
+        self.both(lambda side: side.keep(side.store.create(session, "autocoder", name, writer)))
+
+    @rule(writer=st.sampled_from(WRITERS), session=st.sampled_from(SESSIONS))
+    def acquire(self, writer: str, session: str) -> None:
+        self.both(lambda side: side.keep(side.store.acquire(session, writer)))
+
+    @rule(
+        writer=st.sampled_from(WRITERS),
+        session=st.sampled_from(SESSIONS),
+        age=st.integers(0, 1),
+        act=st.sampled_from(["renew", "release"]),
+    )
+    def use_lease(self, writer: str, session: str, age: int, act: str) -> None:
+        self.both(lambda side: getattr(side.store, act)(side.lease(writer, session, age)))
+
+    @rule(seconds=st.sampled_from([1, 60, 91]))
+    def wait(self, seconds: int) -> None:
+        self.clock.move(seconds)
+
+    @rule(
+        writer=st.sampled_from(WRITERS),
+        session=st.sampled_from(SESSIONS),
+        age=st.sampled_from([0, 0, 0, 1]),
+        ahead=st.sampled_from([1, 1, 1, 0, 2, -1]),
+        text=TEXTS,
+        version=st.sampled_from([1, 1, 1, 2**63]),
+        body=BODIES,
+        chained=st.sampled_from([True, True, True, False]),
+    )
+    def append(
+        self,
+        writer: str,
+        session: str,
+        age: int,
+        ahead: int,
+        text: str,
+        version: int,
+        body: bytes,
+        chained: bool,
+    ) -> None:
+        tape = self.tapes.get(session, [])
+        seq = len(tape) + ahead
+        before = tape[seq - 2].hash if 2 <= seq <= len(tape) + 1 else GENESIS
+        event = make_event(session, seq, before, version=version)
+        with suppress(UnicodeEncodeError):  # such a text cannot even be chained
+            event = make_event(session, seq, before, version=version, data=text, dest=text)
+        event = replace(event, hash=event.hash if chained else "f" * 64)
+        name = hashlib.sha256(body).hexdigest()
+        done = self.both(
+            lambda side: side.store.append(side.lease(writer, session, age), event, {name: body})
+        )
+        if done == "None":
+            self.tapes.setdefault(session, []).append(event)
+        self.blobs.add(name)
+
+    @rule(body=BODIES)
+    def put_blob(self, body: bytes) -> None:
+        self.blobs.add(self.both(lambda side: side.store.put_blob(body)).strip("'"))
+
+    @precondition(lambda self: self.tapes)
+    @rule()
+    def close(self) -> None:
+        self.both(lambda side: side.store.close())
+
+    @invariant()
+    def read_the_same(self) -> None:
+        self.both(lambda side: side.store.sessions())
+        for session in sorted(set(SESSIONS)):
+            for after in (0, 2):
+                self.both(partial(read, session=session, after=after))
+        for session, tape in self.tapes.items():
+            assert list(self.sqlite.read(session)) == tape
+        for name in self.blobs:
+            self.both(partial(get_blob, name=name))
+
+    def teardown(self) -> None:
+        self.sqlite.close()
+        self.folder.cleanup()
+
+
+def read(side: Side, session: str, after: int) -> list[StoredEvent]:
+    return list(side.store.read(session, after))
+
+
+def get_blob(side: Side, name: str) -> bytes:
+    return side.store.get_blob(name)
+
+
+def outcome(act: Callable[[Side], Any], side: Side) -> str:
+    """Return what `act` returned or raised, as text that can be compared."""
+    try:
+        return repr(act(side))
+    except (StoreError, ValueError, KeyError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+TestTwoStores = TwoStores.TestCase
+TestTwoStores.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
