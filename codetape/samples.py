@@ -13,7 +13,7 @@ from typing import Any
 
 from codetape.states.job import Sample
 
-LARGEST_READ = 8 << 20
+LARGEST_READ = 1 << 20
 """Bytes of a file that are read to describe it; of a larger one the description says so."""
 
 SHOWN = 4000

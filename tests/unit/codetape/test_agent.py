@@ -1,0 +1,198 @@
+"""The front door: what is checked before anything happens, and what a result says."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import codetape
+from codetape import AutoCoderAgent, Budget, Dir, File, ImageConfig, Resources, Secret
+from codetape.adapters.llm.scripted import ScriptedLlm
+from codetape.adapters.sandbox.fake import FakeSandbox, broke, failed
+from codetape.adapters.store.memory import MemoryStore
+from codetape.adapters.system import FixedClock, FixedIds
+from codetape.result import Result
+from codetape.states.values import Answer
+from tests.support.sessions import HAPPY, ONE_REPAIR, RIGHT
+
+WRONG_SUM = failed({"test_add": ("AssertionError", "assert -1 == 3")})
+
+
+def agent(script: Mapping[str, Any] = HAPPY, **options: Any) -> AutoCoderAgent:
+    defaults: dict[str, Any] = {
+        "model": "scripted",
+        "llm": ScriptedLlm(script),
+        "sandbox": FakeSandbox(),
+        "store": MemoryStore(),
+        "clock": FixedClock(),
+        "ids": FixedIds(),
+    }
+    return AutoCoderAgent(**(defaults | options))
+
+
+def test_generate_gives_a_result_that_is_a_view_of_the_tape() -> None:
+    store = MemoryStore()
+    made = agent(ONE_REPAIR, store=store, sandbox=FakeSandbox(runs=[WRONG_SUM]))
+    result = made.generate("Write add(a, b).")
+    assert result.success
+    assert result.error is None
+    assert result.attempts == 2
+    assert result.solution is not None
+    assert result.solution.code == RIGHT["code"]
+    assert result.tests is not None
+    assert "test_add" in result.tests
+    assert result.plan is not None
+    assert result.plan.description == "Add two numbers."
+    assert result.failures == ()
+    assert result.cost is None
+    assert Result.load(result.session, store).folded == result.folded
+    assert len(result.versions) == 2
+
+
+def test_generate_is_awaited_where_a_loop_runs() -> None:
+    async def main() -> Result:
+        return await agent().generate.aio("Write add(a, b).")
+
+    assert asyncio.run(main()).success
+
+
+def test_tokens_are_the_sum_over_the_tape() -> None:
+    result = agent(ONE_REPAIR, sandbox=FakeSandbox(runs=[WRONG_SUM])).generate("Write add(a, b).")
+    outcomes = (record.event.outcome for record in result.records)
+    answers = [outcome for outcome in outcomes if isinstance(outcome, Answer)]
+    assert len(answers) == 5
+    assert result.total_input_tokens == sum(a.usage.input_tokens or 0 for a in answers)
+    assert result.total_output_tokens == sum(a.usage.output_tokens or 0 for a in answers)
+
+
+def test_the_conversation_is_the_real_one() -> None:
+    llm = ScriptedLlm(HAPPY)
+    result = agent(llm=llm).generate("Write add(a, b).")
+    asked = [turn["content"] for turn in result.conversation_history if turn["role"] != "assistant"]
+    assert asked == [message.text for call in llm.calls for message in call.messages]
+    said = [turn["content"] for turn in result.conversation_history if turn["role"] == "assistant"]
+    assert len(said) == 3
+    assert RIGHT["code"].splitlines()[0] in said[1]
+
+
+def test_a_failed_session_is_a_result() -> None:
+    result = agent(sandbox=FakeSandbox(builds=[broke("nothing here", missing=True)])).generate("x")
+    assert not result.success
+    assert result.error == "nothing here"
+    assert result.exit_code is None
+    assert result.solution is None
+    assert result.tests is None
+    assert result.output == ""
+
+
+def test_a_paused_session_says_so_and_goes_on() -> None:
+    made = agent(budget=Budget(calls=1))
+    paused = made.generate("Write add(a, b).")
+    assert not paused.success
+    assert paused.error is not None
+    assert "budget of 1 calls" in paused.error
+    assert made.resume(paused.session, budget=Budget(calls=9)).success
+
+
+WRONG: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("prompt", {}, {"prompt": "  "}),
+    ("inputs: n", {}, {"inputs": {"n": list}}),
+    ("outputs: n", {}, {"outputs": {"n": dict}}),
+    ("outputs: n", {}, {"outputs": {"n": "set"}}),
+    ("outputs", {}, {"outputs": {"../x": str}}),
+    ("outputs", {}, {"outputs": {"a/b": str}}),
+    ("outputs", {}, {"outputs": {"": str}}),
+    ("inputs", {}, {"inputs": {"two words": str}}),
+    ("inputs", {}, {"inputs": {"help": str}}),
+    ("samples: s", {}, {"samples": {"s": "/no/such/file.csv"}}),
+    ("samples: s", {}, {"samples": {"s": 7}}),
+    ("max_iterations", {"max_iterations": 0}, {}),
+    ("max_iterations", {"max_iterations": True}, {}),
+    ("sandbox_retries", {"sandbox_retries": -1}, {}),
+    ("max_sample_rows", {"max_sample_rows": 0}, {}),
+    ("timeout", {"timeout": 0}, {}),
+    ("cache", {"cache": "sometimes"}, {}),
+    ("sandbox", {"sandbox": "docker"}, {}),
+    ("base_packages", {"base_packages": ["pandas; id"]}, {}),
+    ("base_packages", {"base_packages": ["--index-url=x"]}, {}),
+    ("base_packages", {"base_packages": ["a\nRUN b"]}, {}),
+    ("base_packages", {"base_packages": "pandas"}, {}),
+    ("image_config", {"image_config": ImageConfig(system_packages=("a b",))}, {}),
+    ("resources", {"resources": Resources(memory="much")}, {}),
+    ("resources: cpu", {"resources": Resources(cpu=0)}, {}),
+    ("env_vars", {"env_vars": {"A-B": "x"}}, {}),
+    ("secrets", {"secrets": ["not a name"]}, {}),
+    ("api_key", {"api_key": "sk-1234 5678"}, {}),
+]
+
+
+@pytest.mark.parametrize(("argument", "options", "call"), WRONG)
+def test_a_wrong_argument_is_named_before_anything_happens(
+    argument: str, options: dict[str, Any], call: dict[str, Any]
+) -> None:
+    store, llm = MemoryStore(), ScriptedLlm(HAPPY)
+    made = agent(store=store, llm=llm, **options)
+    with pytest.raises(ValueError, match="^" + argument.replace(".", r"\.")):
+        made.generate(**({"prompt": "Write add(a, b)."} | call))
+    assert store.sessions() == []
+    assert llm.calls == ()
+
+
+@pytest.mark.parametrize("model", ["", "no-such-provider-at-all"])
+def test_a_model_without_a_provider_is_refused(model: str) -> None:
+    with pytest.raises(ValueError, match="model"):
+        agent(llm=None, model=model).generate("Write add(a, b).")
+
+
+def test_arguments_are_never_changed(tmp_path: Path) -> None:
+    data = tmp_path / "d.csv"
+    data.write_text("a,b\n1,2\n")
+    given: dict[str, Any] = {
+        "samples": {"d": data},
+        "inputs": {"threshold": float},
+        "outputs": {"report": File, "total": int},
+        "constraints": ["a is positive"],
+    }
+    before = copy.deepcopy(given)
+    result = agent().generate("Write add(a, b).", **given)
+    assert given == before
+    assert result.declared_inputs == {"d": "File", "threshold": "float"}
+    assert result.declared_outputs == {"report": "File", "total": "int"}
+    assert result.original_samples == {"d": data}
+    assert "A table of 1 rows and 2 columns." in result.data_context
+
+
+def test_every_type_is_taken_as_a_type_or_by_its_name() -> None:
+    types = (str, int, float, bool, datetime, timedelta, File, Dir)
+    result = agent().generate("x", outputs={f"o{n}": kind for n, kind in enumerate(types)})
+    names = list(result.declared_outputs.values())
+    assert names == ["str", "int", "float", "bool", "datetime", "timedelta", "File", "Dir"]
+    again = agent().generate("x", outputs={f"o{n}": name for n, name in enumerate(names)})
+    assert list(again.declared_outputs.values()) == names
+
+
+def test_secrets_are_on_no_tape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_TOKEN", "canary-77aa")
+    store = MemoryStore()
+    sandbox = FakeSandbox(runs=[failed({"test_add": ("KeyError", "canary-77aa")})] * 3)
+    made = agent(store=store, sandbox=sandbox, secrets=[Secret("SERVICE_TOKEN")])
+    made.generate("Say canary-77aa.")
+    rows = [row.data for session in store.sessions() for row in store.read(session.id)]
+    assert rows
+    assert not any("canary" in row for row in rows)
+    assert sandbox.runs[0].secrets == ("SERVICE_TOKEN",)
+
+
+def test_everything_public_is_listed_and_there() -> None:
+    assert sorted(codetape.__all__) == codetape.__all__
+    assert set(codetape.__all__) == set(codetape._HOMES)
+    for name in codetape.__all__:
+        assert getattr(codetape, name).__doc__
+    with pytest.raises(AttributeError):
+        codetape.nothing_of_this_name  # noqa: B018

@@ -1,0 +1,192 @@
+"""Running a solution: arguments to options, files to inputs, outputs to types."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codetape import Dir, File, RunFailed
+from codetape.adapters.sandbox.fake import FakeSandbox, ended, passed
+from codetape.result import Result
+from codetape.states.values import OutputFile, RunOutcome, RunSpec
+from tests.unit.codetape.test_agent import agent
+
+INPUTS = {
+    "n": int,
+    "x": float,
+    "flag": bool,
+    "name": str,
+    "since": datetime,
+    "wait": timedelta,
+}
+
+
+def result(sandbox: FakeSandbox, **call: Any) -> Result:
+    made = agent(sandbox=sandbox).generate("Write add(a, b).", **call)
+    assert made.success
+    return made
+
+
+def wrote(
+    folder: Path, outputs: Mapping[str, str], folders: Mapping[str, Mapping[str, str]] = {}
+) -> Callable[[RunSpec], RunOutcome]:
+    """A run that leaves these outputs in a folder of the host."""
+
+    def run(_: RunSpec) -> RunOutcome:
+        folder.mkdir(exist_ok=True)
+        files = []
+        for name, text in outputs.items():
+            (folder / name).write_text(text)
+            files.append(OutputFile(name=name, path=str(folder / name), size=len(text)))
+        for name, entries in folders.items():
+            (folder / name).mkdir()
+            for entry, text in entries.items():
+                (folder / name / entry).write_text(text)
+            files.append(OutputFile(name=name, path=str(folder / name), is_folder=True))
+        return ended().model_copy(update={"outputs": tuple(files)})
+
+    return run
+
+
+def test_inputs_become_options_in_declared_order() -> None:
+    sandbox = FakeSandbox()
+    made = result(sandbox, inputs=INPUTS)
+    made.run(
+        flag=True,
+        n="3",
+        x=0.1,
+        name="a b; rm -rf /",
+        since=datetime(2026, 1, 2, tzinfo=UTC),
+        wait=timedelta(minutes=2),
+    )
+    assert sandbox.runs[-1].arguments == (
+        *("--n", "3", "--x", "0.1", "--flag", "true", "--name", "a b; rm -rf /"),
+        *("--since", "2026-01-02T00:00:00+00:00", "--wait", "120.0"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("n", "three"), ("x", None), ("flag", "maybe"), ("since", "yesterday"), ("wait", "long")],
+)
+def test_a_value_of_another_type_is_named(name: str, value: Any) -> None:
+    good: dict[str, Any] = {
+        "n": 1,
+        "x": 1,
+        "flag": True,
+        "name": "a",
+        "since": "2026-01-01",
+        "wait": 1,
+    }
+    made = result(FakeSandbox(), inputs=INPUTS)
+    with pytest.raises(ValueError, match=f"^{name}: "):
+        made.run(**(good | {name: value}))
+
+
+def test_an_input_that_is_not_there_or_not_given_is_named() -> None:
+    made = result(FakeSandbox(), inputs={"n": int})
+    with pytest.raises(ValueError, match="m: there is no such input; there are n"):
+        made.run(m=1)
+    with pytest.raises(ValueError, match="n: this input has no value"):
+        made.run()
+
+
+def test_samples_are_the_defaults_and_new_files_take_their_place(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.csv", tmp_path / "new data.csv"
+    old.write_text("a\n1\n")
+    new.write_text("a\n2\n")
+    sandbox = FakeSandbox()
+    made = result(sandbox, samples={"readings": old})
+    made.run()
+    made.as_task()(readings=new)
+    files = [run.host_files[0] for run in sandbox.runs[-2:]]
+    assert [file.path for file in files] == [str(old), str(new)]
+    assert {file.name for file in files} == {"readings.csv"}
+    assert sandbox.runs[-1].arguments == ("--readings", "/var/inputs/readings.csv")
+
+
+def test_one_output_comes_back_as_itself(tmp_path: Path) -> None:
+    sandbox = FakeSandbox(runs=[passed(), wrote(tmp_path / "o", {"total": " 42\n"})])
+    assert result(sandbox, outputs={"total": int}).run() == 42
+
+
+def test_several_outputs_are_a_named_tuple_in_declared_order(tmp_path: Path) -> None:
+    texts = {
+        "ok": "True",
+        "report.csv": "a\n1\n",
+        "when": "2026-01-02T03:04:05",
+        "took": "1.5",
+        "words": " as it is ",
+    }
+    run = wrote(tmp_path / "o", texts, {"plots": {"one.txt": "1"}})
+    outputs = {
+        "report.csv": File,
+        "when": datetime,
+        "took": timedelta,
+        "ok": bool,
+        "words": str,
+        "plots": Dir,
+    }
+    made = result(FakeSandbox(runs=[passed(), run]), outputs=outputs)
+    values = made.run(output_dir=tmp_path / "kept")
+    assert values._fields == ("report_csv", "when", "took", "ok", "words", "plots")
+    assert values.report_csv.read_text() == "a\n1\n"
+    assert values.report_csv.path == tmp_path / "kept" / "report.csv"
+    assert values.when == datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001
+    assert values.took == timedelta(seconds=1.5)
+    assert values.ok is True
+    assert values.words == " as it is "
+    assert (values.plots.path / "one.txt").read_text() == "1"
+
+
+@pytest.mark.parametrize("text", ["", "many", "1.5"])
+def test_an_output_that_does_not_fit_its_type_is_named(tmp_path: Path, text: str) -> None:
+    sandbox = FakeSandbox(runs=[passed(), wrote(tmp_path / "o", {"total": text})])
+    with pytest.raises(RunFailed, match="output total is no int"):
+        result(sandbox, outputs={"total": int}).run()
+
+
+def test_an_output_that_was_not_written_is_named() -> None:
+    with pytest.raises(RunFailed, match="wrote no output total"):
+        result(FakeSandbox(), outputs={"total": int}).run()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (ended(3, stderr="Traceback: it broke"), "exit status 3\nTraceback: it broke"),
+        (RunOutcome(timed_out=True), "time limit"),
+        (RunOutcome(out_of_memory=True, signal=9), "memory"),
+    ],
+)
+def test_code_that_fails_says_how(outcome: RunOutcome, words: str) -> None:
+    made = result(FakeSandbox(runs=[passed(), outcome]))
+    with pytest.raises(RunFailed, match=words) as caught:
+        made.run()
+    assert caught.value.outcome == outcome
+
+
+def test_a_task_tries_again(tmp_path: Path) -> None:
+    runs: list[Any] = [passed(), ended(1), ended(1), wrote(tmp_path / "o", {"total": "1"})]
+    task = result(FakeSandbox(runs=runs), outputs={"total": int}).as_task("sum", retries=2)
+    assert task.name == "sum"
+    assert asyncio.run(task.aio()) == 1
+
+
+SANDBOX = FakeSandbox()
+ONCE = result(SANDBOX, inputs={"x": float, "n": int})
+
+
+@given(st.floats(allow_nan=False), st.integers())
+def test_numbers_reach_the_script_as_they_are(x: float, n: int) -> None:
+    ONCE.run(x=x, n=n)
+    arguments = SANDBOX.runs[-1].arguments
+    assert float(arguments[1]) == x
+    assert int(arguments[3]) == n
