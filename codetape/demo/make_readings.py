@@ -1,6 +1,6 @@
 """Makes the sample data, the same to the byte each time.
 
-    python -m codetape.demo.make_readings > codetape/demo/readings.csv
+python -m codetape.demo.make_readings > codetape/demo/readings.csv
 """
 
 from __future__ import annotations

@@ -1,0 +1,66 @@
+"""The command line. A command is a file of this folder, imported when it is used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from codetape.cli.exits import INTERRUPTED, USAGE, Failed, explained
+from codetape.cli.groups import Commands
+from codetape.cli.text import safe
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. Faults of codetape itself are raised."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # not every stream that stands in for one has it
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = app.main(list(arguments) if arguments else None, "codetape", standalone_mode=False)
+    except Failed as failed:
+        return _say(failed.message, failed.code)
+    except click.UsageError as error:
+        return _say(_usage(error), USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        return _say("interrupted", INTERRUPTED)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if (explanation := explained(error)) is None:
+            raise
+        return _say(*explanation)
+    return code if isinstance(code, int) else 0
+
+
+def _usage(error: click.UsageError) -> str:
+    path = error.ctx.command_path if error.ctx else "codetape"
+    return f"{error.format_message().rstrip('.')}. Try: {path} --help"
+
+
+def _say(message: str, code: int) -> int:
+    """Say one line on stderr; further lines (what a program printed) are set in."""
+    first, *others = safe(message.strip()).split("\n")
+    print("\n".join([f"codetape: {first}", *(f"  {line}" for line in others)]), file=sys.stderr)
+    return code
+
+
+app = Commands(
+    "codetape",
+    help="""Turn a request in plain language into Python code that has passed its tests in a sandbox,
+    and keep a tape of how it got there.
+
+    \b
+    To see it work, without a key:  codetape demo
+    To look at it again:            codetape show last --events
+    To prove that tape:             codetape replay last
+
+    A SESSION is any unique prefix of an id, or `last`. The tapes are in one file: --store FILE,
+    else the variable CODETAPE_STORE, else ./codetape.db.""",
+)
+"""The command line as click sees it."""
+
+__all__ = ["app", "main"]

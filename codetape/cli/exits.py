@@ -1,0 +1,58 @@
+"""Exit codes, and the errors that end a command with one clear line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from codetape.states.session import Session
+
+PASSED = 0  # also: replay says identical
+NOT_PASSED = 1  # it ended without passing; replay differs
+USAGE = 2
+INFRASTRUCTURE = 3  # no sandbox, no key, model not reachable, store unusable
+INTERRUPTED = 130
+
+_OUT_OF_REACH = {"auth", "connection", "not_found", "rate_limited", "server_error", "timeout"}
+
+
+class Failed(Exception):
+    """Ends a command: `message` is one line for stderr, `code` the exit status."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+
+
+def code_of(session: Session) -> int:
+    """Return the exit code that a session earns."""
+    from codetape.states.values import FailureClass
+
+    ending = session.ending
+    if ending is None:
+        return NOT_PASSED
+    if ending.failure is None:
+        return PASSED
+    if ending.failure is FailureClass.INFRASTRUCTURE:
+        return INFRASTRUCTURE
+    call = session.call_failure
+    if ending.failure is FailureClass.MODEL and call and call.reason in _OUT_OF_REACH:
+        return INFRASTRUCTURE
+    return NOT_PASSED
+
+
+def explained(error: Exception) -> tuple[str, int] | None:
+    """Return the line and the exit code for an error of the library; None if it is a fault of ours."""
+    from codetape.engine.codec import UnreadableEvent
+    from codetape.engine.ports import SandboxBroken, StoreError, UnknownSession
+    from codetape.running import RunFailed
+
+    match error:
+        case UnknownSession():
+            return f"{error}; `codetape sessions` lists them", USAGE
+        case StoreError() | UnreadableEvent() | SandboxBroken():
+            return str(error), INFRASTRUCTURE
+        case RunFailed():
+            return str(error), NOT_PASSED
+    return None

@@ -1,0 +1,61 @@
+"""The list of commands, and a group that imports a command when it is used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+COMMANDS = {
+    "demo": "Run the shipped example; no key needed.",
+    "generate": "Write code for a request and test it.",
+    "run": "Run a session's code on data.",
+    "sessions": "List the sessions of a store.",
+    "show": "Show a session: result, events, code, tests or prompts.",
+    "resume": "Go on with a session that was interrupted.",
+    "replay": "Check that today's rules do what a tape says.",
+    "doctor": "Say what works here and what is missing.",
+    "graph": "Print the state machine as Mermaid.",
+}
+"""Name to the line that the list of commands has; each is `command` in a file of its name."""
+
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class Commands(click.Group):
+    """Lists commands without importing them."""
+
+    def __init__(self, name: str, help: str) -> None:
+        super().__init__(name, help=help, context_settings=SETTINGS)
+        self.params.append(_version_option())
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        """The commands in the order in which one comes to need them."""
+        return list(COMMANDS)
+
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"codetape.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def _version_option() -> click.Option:
+    return click.Option(
+        ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_version,
+        help="Show the version and exit.",
+    )  # fmt: skip
+
+
+def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"codetape {version('codetape')}")
+        ctx.exit()

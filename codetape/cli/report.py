@@ -1,0 +1,135 @@
+"""What a session came to, for people and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codetape.cli.stores import option_for
+from codetape.cli.text import counted, duration, listed, money, one_line
+
+if TYPE_CHECKING:
+    from codetape.cli.screen import Screen
+    from codetape.result import Result
+    from codetape.states.session import Totals
+
+SHORT = 8
+"""So many characters of an id are given in hints; more than a few sessions never share them."""
+
+SHOWN = 5
+"""So many failures are shown one by one."""
+
+
+def show_result(screen: Screen, result: Result) -> None:
+    """Show how a session ended and what it took."""
+    ending = result.folded.ending
+    if result.success and ending:
+        screen.line(f"Passed: {ending.reason}.", "good")
+    elif ending:
+        screen.line(f"Not passed ({ending.failure}): {ending.reason}", "bad")
+    else:
+        screen.line(f"Not done: {result.error}.", "bad")
+    screen.fields(list(_facts(result)))
+    for failure in result.failures[:SHOWN]:
+        problem = failure.problem
+        words = f"{failure.test_id}: {problem.type}: {one_line(problem.message)}"
+        screen.line(f"  {failure.label}  {words}", "dim")
+
+
+def _facts(result: Result) -> Iterator[tuple[str, str]]:
+    session = result.folded
+    paid = session.totals
+    tokens = f"{paid.input_tokens:,} tokens in, {paid.output_tokens:,} out"
+    if paid.uncounted_calls:
+        tokens += f" ({counted(paid.uncounted_calls, 'call')} not counted)"
+    yield "session", session.id
+    yield "attempts", f"{session.attempts} of {session.job.max_iterations}"
+    yield "model", f"{session.job.model}, {counted(paid.calls, 'call')}, {tokens}"
+    yield "cost", money(paid.cost) if paid.cost is not None else _unpriced(paid)
+    yield "time", duration(session.seconds)
+    yield "packages", listed(result.detected_packages, "")
+    yield "system packages", listed(result.detected_system_packages, "")
+
+
+def _unpriced(paid: Totals) -> str:
+    least = f", at least {money(paid.usd)}" if paid.usd else ""
+    return f"unknown{least}: {counted(paid.unpriced_calls, 'call')} without a known price"
+
+
+def as_json(result: Result) -> str:
+    """Return the result as one JSON object; null is unknown or not there."""
+    session = result.folded
+    solution = result.solution
+    facts: dict[str, Any] = {
+        "session": session.id,
+        "success": result.success,
+        "error": result.error,
+        "failure_class": session.ending.failure if session.ending else None,
+        "state": session.state,
+        "events": session.seq,
+        "attempts": session.attempts,
+        "max_iterations": session.job.max_iterations,
+        "model": session.job.model,
+        "model_calls": session.totals.calls,
+        "input_tokens": result.total_input_tokens,
+        "output_tokens": result.total_output_tokens,
+        "cost_usd": result.cost,
+        "solution": solution.code if solution else None,
+        "tests": result.tests,
+        "requirements": list(session.spec.requirements),
+        "system_packages": list(session.spec.system_packages),
+        "image": result.image,
+        "failures": [_failure(failure) for failure in result.failures],
+    }
+    return json.dumps(facts, indent=2)
+
+
+def _failure(failure: Any) -> dict[str, Any]:
+    return {
+        "test": failure.test_id,
+        "label": failure.label,
+        "type": failure.problem.type,
+        "message": failure.problem.message,
+        "fix": failure.fix or None,
+    }
+
+
+def save(result: Result, folder: Path) -> tuple[str, ...]:
+    """Write what there is of solution.py, test_solution.py and requirements.txt; return the names.
+
+    Raises OSError.
+    """
+    requirements = "".join(f"{name}\n" for name in result.folded.spec.requirements)
+    solution = result.solution
+    files = {
+        "solution.py": solution.code if solution else None,
+        "test_solution.py": result.tests,
+        "requirements.txt": requirements if solution else None,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    written = {name: text for name, text in files.items() if text is not None}
+    for name, text in written.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return tuple(written)
+
+
+def save_and_say(screen: Screen, result: Result, folder: Path) -> None:
+    """Save the files and say where they are."""
+    written = save(result, folder)
+    screen.line(f"Saved in {folder}: {listed(written, 'nothing, there is no code')}")
+
+
+def show_next_steps(screen: Screen, result: Result, store: str | None) -> None:
+    """Say which commands one may want now."""
+    name, where = result.session[:SHORT], option_for(store)
+    steps = [("the events", f"codetape show {name} --events{where}")]
+    if result.solution:
+        steps.append(("the code", f"codetape show {name} --code{where}"))
+    if result.success:
+        steps.append(("run it", f"codetape run {name} --help{where}"))
+    if not result.folded.done:
+        steps.append(("go on", f"codetape resume {name}{where}"))
+    screen.line()
+    screen.fields(steps)

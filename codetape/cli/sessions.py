@@ -1,0 +1,48 @@
+"""`codetape sessions`: what is in a store."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from codetape.cli.stores import reading, store_option
+from codetape.cli.text import duration
+
+if TYPE_CHECKING:
+    from codetape.engine.ports import EventStore, SessionRow
+
+
+@click.command()
+@store_option
+def command(store: str | None) -> None:
+    """List the sessions of a store, the newest last.
+
+    Example: codetape sessions --store work.db
+    """
+    from codetape.cli.screen import screen
+
+    with reading(store) as opened:
+        rows = [_row(opened, row) for row in opened.sessions()]
+    if not rows:
+        screen().line("The store has no session yet.")
+        return
+    screen().table(("session", "name", "state", "events", "last event", "changed"), rows)
+
+
+def _row(store: EventStore, row: SessionRow) -> tuple[str, ...]:
+    """One row; of the tape only the last event is read."""
+    last = next(iter(store.read(row.id, row.seq - 1)), None)
+    state = f"{row.state}, running" if row.owner else row.state
+    return (row.id, row.name, state, str(row.seq), last.name if last else "", ago(row.updated_at))
+
+
+def ago(moment: str) -> str:
+    """Return how long ago a moment of a tape was."""
+    seconds = (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
+    if seconds < 1:
+        return "now"
+    if seconds < 36 * 3600:
+        return f"{duration(seconds)} ago"
+    return f"{seconds / 86400:.0f} days ago"

@@ -1,0 +1,84 @@
+"""Finding the store and the session that a command is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from codetape.cli.exits import USAGE, Failed
+
+if TYPE_CHECKING:
+    from codetape.engine.ports import EventStore
+
+LAST = "last"
+NAMED = 5
+"""So many sessions are named where a prefix fits several."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def store_option(function: F) -> F:
+    """Add --store."""
+    return click.option(
+        "--store",
+        metavar="FILE",
+        help="The file of the tapes.  [default: $CODETAPE_STORE, else ./codetape.db]",
+    )(function)
+
+
+def session_argument(function: F) -> F:
+    """Add the argument SESSION."""
+    return click.argument("session")(function)
+
+
+@contextmanager
+def reading(given: str | None) -> Iterator[EventStore]:
+    """Open the store for a command that looks at what is there; a missing file is not made."""
+    from codetape.composition import store_path
+
+    path = store_path(given)
+    if not Path(path).exists():
+        raise Failed(f"there is no store {path} yet; `codetape demo` makes one", USAGE)
+    with writing(path) as store:
+        yield store
+
+
+@contextmanager
+def writing(given: str | None) -> Iterator[EventStore]:
+    """Open the store, which is made if there is none."""
+    from codetape.composition import open_store, store_path
+
+    store = open_store(store_path(given))
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def find_session(store: EventStore, name: str) -> str:
+    """Return the id for a unique prefix or `last`, the one with the newest event.
+
+    Raises UnknownSession.
+    """
+    from codetape.engine.ports import UnknownSession
+
+    rows = store.sessions()
+    if name == LAST and rows:
+        return max(rows, key=lambda row: row.updated_at).id
+    found = tuple(row.id for row in rows if row.id.startswith(name))
+    if name in found:
+        return name
+    if len(found) != 1 or not name:
+        raise UnknownSession(name, found[:NAMED] if name else ())
+    return found[0]
+
+
+def option_for(given: str | None) -> str:
+    """Return what a hint has to add so that the next command finds the same store."""
+    import shlex
+
+    return f" --store {shlex.quote(given)}" if given else ""

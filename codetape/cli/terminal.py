@@ -1,0 +1,141 @@
+"""A terminal, by rich. NO_COLOR is honoured by rich; nothing is read as markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TextIO
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from codetape.cli.facts import Row
+from codetape.cli.screen import Style
+from codetape.cli.text import counted, duration, money, safe
+from codetape.cli.watching import Watch
+from codetape.states.machine import State
+
+_STYLES = {"": "", "good": "bold green", "bad": "bold red", "dim": "dim", "title": "bold"}
+_EVENTS = {
+    "tests_passed": "green",
+    **dict.fromkeys(("tests_failed", "tests_not_collected", "answer_rejected"), "yellow"),
+    **dict.fromkeys(("call_failed", "sandbox_broke", "build_failed", "attempts_spent"), "red"),
+}
+_DOING = {
+    "check_sandbox": "looking for a sandbox",
+    "write_plan": "the model plans",
+    "write_code": "the model writes the code",
+    "verify_code": "the model checks its repair of the code",
+    "write_tests": "the model writes the tests",
+    "patch_tests": "the model repairs the tests",
+    "verify_tests": "the model checks its repair of the tests",
+    "build_image": "the image is built",
+    "replace_package": "the model names another package",
+    "run_tests": "the tests run",
+    "diagnose": "the model reads the failures",
+}
+
+
+class Terminal:
+    """Implements `Screen`."""
+
+    arrow = "→"
+
+    def __init__(self, stream: TextIO) -> None:
+        self._console = Console(file=stream, markup=False, highlight=False, emoji=False)
+
+    def line(self, text: str = "", style: Style = "") -> None:
+        self._console.print(Text(safe(text), _STYLES[style]))
+
+    def fields(self, pairs: Iterable[tuple[str, str]]) -> None:
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="dim", no_wrap=True)
+        grid.add_column(overflow="fold")
+        for name, value in pairs:
+            if value:
+                grid.add_row(Text(safe(name)), Text(safe(value)))
+        self._console.print(grid)
+
+    def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        for header in headers[:-1]:
+            table.add_column(Text(header), no_wrap=True)
+        table.add_column(Text(headers[-1]), overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(safe(cell)) for cell in row))
+        self._console.print(table)
+
+    def code(self, text: str, language: str) -> None:
+        shown = safe(text)
+        self._console.print(Syntax(shown, language, theme="ansi_dark", word_wrap=True))
+
+    def event(self, row: Row) -> None:
+        self._console.print(_event(row))
+
+    @contextmanager
+    def live(self, watch: Watch) -> Iterator[Picture]:
+        """Draw the run below the events; it goes away at the end."""
+        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+            yield Picture(watch, live)
+
+
+class Picture:
+    """The run as it stands: the states, the attempt, what is in flight, what was paid."""
+
+    every: float | None = 0.1
+
+    def __init__(self, watch: Watch, live: Live) -> None:
+        self._watch, self._live = watch, live
+        self._spinner = Spinner("dots")
+
+    def draw(self) -> None:
+        """Draw it anew."""
+        self._live.update(Group(*self._lines()), refresh=True)
+
+    def _lines(self) -> Iterator[RenderableType]:
+        session = self._watch.session
+        yield Text()
+        yield _states(session.state if session else None)
+        if session:
+            attempt = min(session.attempts + 1, session.job.max_iterations)
+            paid = session.totals
+            yield _cut(
+                f"attempt {attempt} of {session.job.max_iterations} · "
+                f"{counted(paid.calls, 'model call')} · {paid.input_tokens:,} tokens in, "
+                f"{paid.output_tokens:,} out · cost {money(paid.cost)}"
+            )
+        for name, seconds in self._watch.in_flight:
+            grid = Table.grid(padding=(0, 1))
+            grid.add_row(self._spinner, _cut(f"{_DOING.get(name, name)} · {duration(seconds)}"))
+            yield grid
+
+
+def _states(now: State | None) -> Text:
+    """All states in a row, the present one marked."""
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for state in State:
+        text.append(f"[{state}]" if state is now else f" {state} ", _state_style(state, now))
+    return text
+
+
+def _state_style(state: State, now: State | None) -> str:
+    if state is not now:
+        return "dim"
+    return "bold green" if state is State.DONE else "bold cyan"
+
+
+def _event(row: Row) -> Text:
+    text = Text(no_wrap=True, overflow="ellipsis")
+    path = row.dest if row.source == row.dest else f"{row.source} → {row.dest}"
+    text.append(f"{row.seq:>3}  ", "dim").append(f"{path:<25}  ")
+    text.append(f"{row.event:<15}  ", _EVENTS.get(row.event, "bold"))
+    return text.append(safe(row.facts), "dim")
+
+
+def _cut(text: str) -> Text:
+    return Text(text, no_wrap=True, overflow="ellipsis")

@@ -1,0 +1,68 @@
+"""Texts as they may be shown. What a model or a sandbox wrote is hostile: it is escaped here, once.
+
+Escaped is what could move the cursor, hide or reorder text, or end a line: control characters (ANSI
+sequences begin with one), marks of direction and of zero width, separators, lone surrogates. Nothing
+that is shown is read as markup.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+LONGEST_LINE = 2000
+"""Characters of one line that are shown; nobody reads more, and terminals get slow."""
+
+_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def safe(text: str) -> str:
+    """Return `text` with everything escaped that is no visible character, blank, tab or newline."""
+    if text.isascii() and text.isprintable():
+        return _bounded(text)
+    lines = "".join(map(_shown, text.replace("\r\n", "\n"))).split("\n")
+    return "\n".join(map(_bounded, lines))
+
+
+def _shown(character: str) -> str:
+    if character in "\n\t" or unicodedata.category(character) not in _HIDDEN:
+        return character
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def _bounded(line: str) -> str:
+    if len(line) <= LONGEST_LINE:
+        return line
+    return f"{line[:LONGEST_LINE]} [… {len(line) - LONGEST_LINE} characters more]"
+
+
+def one_line(text: str, longest: int = 200) -> str:
+    """Return a text as one line of at most `longest` characters."""
+    line = " ".join(text[: 20 * longest].split())
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def counted(number: int, word: str, words: str = "") -> str:
+    """Return "1 event" or "2 events"."""
+    return f"{number:,} {word if number == 1 else words or word + 's'}"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time as people say it: 0.42 s, 12 s, 3 min 20 s; empty if unknown or next to nothing."""
+    if seconds is None or seconds < 0.005:
+        return ""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def money(usd: float | None) -> str:
+    """Return US dollars; None is unknown, which is not 0."""
+    return "unknown" if usd is None else f"${usd:.4f}"
+
+
+def listed(names: tuple[str, ...] | list[str], none: str = "none") -> str:
+    """Return names with commas between them."""
+    return ", ".join(names) or none
