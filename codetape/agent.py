@@ -197,8 +197,10 @@ class _Run:
             agent.on_engine(self.engine)
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         await self._stack.aclose()
+        if kind is not None and self.store is not self._agent.store:
+            self.store.close()  # there is no result that could read from it
 
 
 def _with_samples(job: Job, samples: tuple[Sample, ...]) -> Job:

@@ -13,6 +13,7 @@ import click
 
 from codetape.cli.exits import INFRASTRUCTURE, PASSED
 from codetape.cli.stores import store_option
+from codetape.cli.text import counted
 
 if TYPE_CHECKING:
     from codetape.cli.screen import Screen
@@ -118,7 +119,7 @@ def _store(given: str | None) -> tuple[str, str]:
         return str(path), f"cannot be used: {error}"
     count = len(opened.sessions())
     opened.close()
-    return str(path), f"{count} sessions"
+    return str(path), counted(count, "session")
 
 
 def _version(library: str) -> tuple[str, str]:

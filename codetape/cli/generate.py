@@ -143,29 +143,29 @@ def command(prompt: str, model: str, save: Path | None, as_json: bool, **options
         report.save_and_say(shown, result, save)
     if not as_json:
         report.show_next_steps(shown, result, options["store"])
+    result.store.close()
     return code_of(result.folded)
 
 
 def _generated(shown: Any, prompt: str, model: str, options: dict[str, Any]) -> Result:
     from codetape.agent import AutoCoderAgent
-    from codetape.cli.stores import writing
     from codetape.cli.watching import Watch
+    from codetape.composition import store_path
 
     watch = Watch(shown, options["store"])
-    with writing(options["store"]) as opened:
-        agent = AutoCoderAgent(
-            model=model,
-            name="generate",
-            api_base=options["api_base"],
-            base_packages=options["packages"],
-            max_iterations=options["max_iterations"],
-            skip_tests=options["skip_tests"],
-            network_access=options["network"],
-            sandbox=options["sandbox"],
-            store=opened,
-            on_event=watch.on_event,
-            on_engine=watch.on_engine,
-        )
-        request = ("samples", "schema", "constraints", "inputs", "outputs")
-        given = {name: options[name] for name in request}
-        return watch.run(lambda: agent.generate.aio(prompt, **given))
+    agent = AutoCoderAgent(
+        model=model,
+        name="generate",
+        api_base=options["api_base"],
+        base_packages=options["packages"],
+        max_iterations=options["max_iterations"],
+        skip_tests=options["skip_tests"],
+        network_access=options["network"],
+        sandbox=options["sandbox"],
+        store=store_path(options["store"]),  # made when the arguments are known to be right
+        on_event=watch.on_event,
+        on_engine=watch.on_engine,
+    )
+    request = ("samples", "schema", "constraints", "inputs", "outputs")
+    given = {name: options[name] for name in request}
+    return watch.run(lambda: agent.generate.aio(prompt, **given))

@@ -15,7 +15,6 @@ from codetape.cli.watching import Watch
 class Plain:
     """Implements `Screen`."""
 
-    arrow = "->"
     every: float | None = None
 
     def __init__(self, stream: TextIO) -> None:
@@ -34,7 +33,7 @@ class Plain:
         self.line(text.removesuffix("\n"))
 
     def event(self, row: Row) -> None:
-        path = f"{row.source} {self.arrow} {row.dest}"
+        path = f"{row.source} -> {row.dest}"
         self.line(f"{row.seq:>4}  {path:<26}  {row.event:<16}  {row.facts}".rstrip())
 
     @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,8 @@ SHOWN = 5
 """So many failures are shown one by one."""
 
 
-def show_result(screen: Screen, result: Result) -> None:
-    """Show how a session ended and what it took."""
+def show_result(screen: Screen, result: Result, more: Iterable[tuple[str, str]] = ()) -> None:
+    """Show how a session ended and what it took, with `more` fields."""
     ending = result.folded.ending
     if result.success and ending:
         screen.line(f"Passed: {ending.reason}.", "good")
@@ -31,7 +31,7 @@ def show_result(screen: Screen, result: Result) -> None:
         screen.line(f"Not passed ({ending.failure}): {ending.reason}", "bad")
     else:
         screen.line(f"Not done: {result.error}.", "bad")
-    screen.fields(list(_facts(result)))
+    screen.fields([*_facts(result), *more])
     for failure in result.failures[:SHOWN]:
         problem = failure.problem
         words = f"{failure.test_id}: {problem.type}: {one_line(problem.message)}"

@@ -76,10 +76,11 @@ def _run(ctx: click.Context, result: Result, output_dir: str | None) -> Any:
 def _show_inputs(shown: Screen, result: Result) -> None:
     samples = {sample.name: sample.path for sample in result.folded.job.samples}
     shown.line(f"\nInputs of session {result.session}:")
-    shown.fields(
-        (f"  --{name}", f"{kind}  [default: {samples[name]}]" if name in samples else kind)
+    rows = [
+        (f"--{name}", kind, samples.get(name, "none, it has to be given"))
         for name, kind in result.declared_inputs.items()
-    )
+    ]
+    shown.table(("input", "type", "default"), rows)
 
 
 def _given(arguments: list[str], known: list[str]) -> Iterator[tuple[str, str]]:

@@ -21,8 +21,6 @@ Style = Literal["", "good", "bad", "dim", "title"]
 class Screen(Protocol):
     """What every screen can do. All text is untrusted."""
 
-    arrow: str
-
     def line(self, text: str = "", style: Style = "") -> None:
         """Show a text; a long one is wrapped in a terminal."""
         ...

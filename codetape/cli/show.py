@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @session_argument
-@click.option("--events", "view", flag_value="events", help="Every event, with its facts.")
-@click.option("--code", "view", flag_value="code", help="The newest code.")
-@click.option("--tests", "view", flag_value="tests", help="The newest test file.")
-@click.option("--prompts", "view", flag_value="prompts", help="What the model was asked and said.")
+@click.option("--events", is_flag=True, help="Every event, with its facts.")
+@click.option("--code", is_flag=True, help="The newest code.")
+@click.option("--tests", is_flag=True, help="The newest test file.")
+@click.option("--prompts", is_flag=True, help="What the model was asked, and what it said.")
 @save_option
 @store_option
-def command(session: str, view: str | None, save: Path | None, store: str | None) -> None:
+def command(session: str, save: Path | None, store: str | None, **views: bool) -> None:
     """Show a session: how it ended, or one view of it.
 
     Control characters in what a model wrote are shown escaped; --save writes the files as they are.
@@ -37,10 +37,15 @@ def command(session: str, view: str | None, save: Path | None, store: str | None
     from codetape.cli.screen import screen
     from codetape.result import Result
 
+    chosen = [name for name, asked in views.items() if asked] or ["summary"]
+    if len(chosen) > 1:
+        raise click.UsageError(
+            f"give one of --{' and --'.join(chosen)}", click.get_current_context()
+        )
     shown = screen()
     with reading(store) as opened:
         result = Result.load(find_session(opened, session), opened)
-        _VIEWS[view or "summary"](shown, result)
+        _VIEWS[chosen[0]](shown, result)
         if save:
             report.save_and_say(shown, result, save)
 
@@ -52,16 +57,14 @@ def _summary(shown: Screen, result: Result) -> None:
     job = result.folded.job
     shown.line(job.prompt)
     shown.line()
-    report.show_result(shown, result)
-    shown.fields(
-        [
-            ("sandbox", job.sandbox),
-            ("inputs", listed([f"{d.name}: {d.type}" for d in job.inputs], "")),
-            ("outputs", listed([f"{d.name}: {d.type}" for d in job.outputs], "")),
-            ("state", f"{result.folded.state}, after event {result.folded.seq}"),
-            ("opened", result.records[0].at),
-        ]
-    )
+    more = [
+        ("sandbox", job.sandbox),
+        ("inputs", listed([f"{d.name}: {d.type}" for d in job.inputs], "")),
+        ("outputs", listed([f"{d.name}: {d.type}" for d in job.outputs], "")),
+        ("state", f"{result.folded.state}, after event {result.folded.seq}"),
+        ("opened", f"{result.records[0].at:.19} UTC"),
+    ]
+    report.show_result(shown, result, more)
 
 
 def show_events(shown: Screen, result: Result) -> None:
@@ -73,10 +76,8 @@ def show_events(shown: Screen, result: Result) -> None:
     for record in result.records:
         shape = row(record)
         after = (datetime.fromisoformat(record.at) - start).total_seconds()
-        moved = f"{shape.source} {shown.arrow} {shape.dest}"
-        where = moved if shape.source != shape.dest else shape.dest
-        rows.append((str(shape.seq), f"{after:.2f}", where, shape.event, shape.facts))
-    shown.table(("#", "sec", "state", "event", "facts"), rows)
+        rows.append((str(shape.seq), f"{after:.2f}", shape.event, shape.dest, shape.facts))
+    shown.table(("#", "sec", "event", "leads to", "facts"), rows)
 
 
 def _code(shown: Screen, result: Result) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
@@ -41,10 +40,11 @@ _DOING = {
 }
 
 
+ROOM = 37  # columns of number, name and state of an event; its facts follow
+
+
 class Terminal:
     """Implements `Screen`."""
-
-    arrow = "→"
 
     def __init__(self, stream: TextIO) -> None:
         self._console = Console(file=stream, markup=False, highlight=False, emoji=False)
@@ -62,7 +62,7 @@ class Terminal:
         self._console.print(grid)
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim underline")
         for header in headers[:-1]:
             table.add_column(Text(header), no_wrap=True)
         table.add_column(Text(headers[-1]), overflow="fold")
@@ -75,7 +75,7 @@ class Terminal:
         self._console.print(Syntax(shown, language, theme="ansi_dark", word_wrap=True))
 
     def event(self, row: Row) -> None:
-        self._console.print(_event(row))
+        self._console.print(_event(row), no_wrap=True, overflow="ellipsis")
 
     @contextmanager
     def live(self, watch: Watch) -> Iterator[Picture]:
@@ -130,10 +130,10 @@ def _state_style(state: State, now: State | None) -> str:
 
 
 def _event(row: Row) -> Text:
-    text = Text(no_wrap=True, overflow="ellipsis")
-    path = row.dest if row.source == row.dest else f"{row.source} → {row.dest}"
-    text.append(f"{row.seq:>3}  ", "dim").append(f"{path:<25}  ")
-    text.append(f"{row.event:<15}  ", _EVENTS.get(row.event, "bold"))
+    text = Text(f"{row.seq:>3}  ", "dim")
+    text.append(f"{row.event:<16}", _EVENTS.get(row.event, "bold"))
+    text.append("" if row.source == row.dest else f"→ {row.dest}", "cyan")
+    text.pad_right(ROOM - len(text))
     return text.append(safe(row.facts), "dim")
 
 

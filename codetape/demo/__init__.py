@@ -15,13 +15,14 @@ from codetape.states.fences import python_code
 MODEL = "scripted/demo"
 
 PROMPT = """\
-Report on a building's temperature sensors. The readings have the columns timestamp, sensor, value and
-unit; the unit is C or F. A reading without a value is a gap. An anomaly is a reading that differs by
-more than `threshold` degrees Celsius from the median of its sensor.
+Report on a building's temperature sensors. The readings have the columns
+timestamp, sensor, value and unit; the unit is C or F. A reading without a value
+is a gap. An anomaly is a reading that differs by more than `threshold` degrees
+Celsius from the median of its sensor.
 
-report.csv has one row for each sensor, sorted by name, with the columns sensor, readings (gaps left
-out), gaps, mean_c (in degrees Celsius, two decimals; empty without readings) and anomalies.
-total_anomalies is the number of anomalies of all sensors."""
+report.csv has one row for each sensor, sorted by name, with the columns sensor,
+readings (gaps left out), gaps, mean_c (degrees Celsius, two decimals; empty
+without readings) and anomalies. total_anomalies is their sum."""
 
 INPUTS = {"threshold": "float"}
 OUTPUTS = {"report.csv": "File", "total_anomalies": "int"}
