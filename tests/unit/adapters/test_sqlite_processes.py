@@ -123,7 +123,7 @@ def test_the_session_of_a_killed_process_goes_on_at_once(path: Path) -> None:
         written = int(heard(child))
     child.send_signal(signal.SIGKILL)  # not waited for: it stays behind as a zombie
     assert child.stdout is not None
-    written = int(([str(written)] + child.stdout.read().split())[-1])
+    written = int([str(written), *child.stdout.read().split()][-1])
     with closing(SqliteStore(path)) as store:
         tape = list(store.read("one"))
         assert len(tape) in {written, written + 1}
