@@ -29,13 +29,14 @@ def command(sandbox: str, store: str | None) -> int:
 
     Example: codetape demo && codetape replay last
     """
-    from codetape.cli import report
-    from codetape.cli.exits import code_of
     from codetape.cli.screen import screen
-    from codetape.cli.stores import writing
 
     shown = screen()
-    _introduce(shown)
+    _introduce(shown)  # at once: what follows takes a moment to import
+    from codetape.cli import report
+    from codetape.cli.exits import code_of
+    from codetape.cli.stores import writing
+
     with writing(store) as opened:
         result = _played(shown, opened, sandbox, store)
         shown.line()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from codetape.cli.facts import Row
-from codetape.cli.screen import Style
 from codetape.cli.text import safe
-from codetape.cli.watching import Watch
+
+if TYPE_CHECKING:
+    from codetape.cli.facts import Row
+    from codetape.cli.screen import Style
+    from codetape.cli.watching import Watch
 
 
 class Plain:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -13,11 +13,13 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from codetape.cli.facts import Row
-from codetape.cli.screen import Style
 from codetape.cli.text import counted, duration, money, safe
-from codetape.cli.watching import Watch
-from codetape.states.machine import State
+
+if TYPE_CHECKING:
+    from codetape.cli.facts import Row
+    from codetape.cli.screen import Style
+    from codetape.cli.watching import Watch
+    from codetape.states.machine import State
 
 _STYLES = {"": "", "good": "bold green", "bad": "bold red", "dim": "dim", "title": "bold"}
 _EVENTS = {
@@ -117,6 +119,8 @@ class Picture:
 
 def _states(now: State | None) -> Text:
     """All states in a row, the present one marked."""
+    from codetape.states.machine import State
+
     text = Text(no_wrap=True, overflow="ellipsis")
     for state in State:
         text.append(f"[{state}]" if state is now else f" {state} ", _state_style(state, now))
@@ -126,7 +130,7 @@ def _states(now: State | None) -> Text:
 def _state_style(state: State, now: State | None) -> str:
     if state is not now:
         return "dim"
-    return "bold green" if state is State.DONE else "bold cyan"
+    return "bold green" if state == "Done" else "bold cyan"
 
 
 def _event(row: Row) -> Text:
