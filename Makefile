@@ -5,7 +5,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo test lint format bench coverage lock clean
+.PHONY: help env demo test lint format bench reference coverage lock clean
 
 # The project's own uv and the interpreter named here, whatever else the shell has active.
 unexport VIRTUAL_ENV
@@ -34,6 +34,9 @@ lint: .venv/.synced ## check format, style, types and who imports whom
 format: .venv/.synced ## rewrite the files in the one format, and fix what can be fixed
 	.venv/bin/ruff format
 	.venv/bin/ruff check --fix
+
+reference: .venv/.synced ## run the recorded sessions of another system (CASES=FILE for others)
+	.venv/bin/python -m tests.reference $(CASES)
 
 bench: .venv/.synced ## measure the numbers that the design must keep
 	.venv/bin/python -m benchmarks $(ARGS)
