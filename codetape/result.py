@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from codetape import composition
+from codetape import composition, saving
 from codetape.both import both
 from codetape.engine.ports import EventStore, Sandbox
 from codetape.engine.tape import Recorded, fold, read
@@ -208,6 +208,11 @@ class Result:
     ) -> tuple[Any, RunOutcome]:
         """Like `run`, with the facts of the run beside the outputs."""
         return await run_solution(self.folded, self.sandbox, inputs, output_dir)
+
+    def save(self, folder: str | Path) -> tuple[Path, ...]:
+        """Write a folder that works without codetape: the code, its tests, requirements.txt, a
+        Containerfile and a README. Raises ValueError if there is no code yet."""
+        return saving.save(self.folded, Path(folder))
 
     def as_task(self, name: str | None = None, *, retries: int = 0) -> Task:
         """Return the solution as a function of its inputs; `retries` repeats a failed run."""

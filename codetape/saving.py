@@ -1,0 +1,101 @@
+"""A solution as a folder that works without codetape."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from codetape.states.job import Declared, Job
+from codetape.states.session import Session
+
+BASE = "docker.io/library/python:3.12-slim"
+"""The base of a saved Containerfile whose session had no image of its own."""
+
+
+def save(session: Session, folder: Path) -> tuple[Path, ...]:
+    """Write the newest code with its tests, requirements, Containerfile and README.
+
+    Returns the files, which replace older ones of the same name. Raises ValueError if there is no
+    code yet.
+    """
+    if session.code is None:
+        raise ValueError(f"session {session.id} has no code to save")
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "solution.py": session.code.source,
+        "test_solution.py": session.tests.source if session.tests else "",
+        "requirements.txt": "".join(f"{name}\n" for name in session.spec.requirements),
+        "Containerfile": containerfile(session),
+        "README.md": readme(session),
+    }
+    return tuple(_written(folder / name, text) for name, text in texts.items() if text)
+
+
+def _written(file: Path, text: str) -> Path:
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def containerfile(session: Session) -> str:
+    """Return a Containerfile for the image that the code was tested in, with the code in it."""
+    spec = session.spec
+    base = spec.base if spec.base and not spec.base.startswith("localhost/") else BASE
+    lines = [f"FROM {base}"]
+    if spec.system_packages:
+        names = " ".join(map(shlex.quote, spec.system_packages))
+        lines.append(
+            "RUN apt-get update && apt-get install -y --no-install-recommends "
+            f"{names} && rm -rf /var/lib/apt/lists/*"
+        )
+    lines.append("COPY requirements.txt /tmp/requirements.txt")
+    lines.append("RUN pip install --no-cache-dir -r /tmp/requirements.txt")
+    lines += [f"RUN {command}" for command in spec.commands]
+    lines.append("COPY *.py /app/")
+    lines.append('ENTRYPOINT ["python", "/app/solution.py"]')
+    return "\n".join(lines) + "\n"
+
+
+def readme(session: Session) -> str:
+    """Return a README that says what this is and how to test and run it."""
+    job = session.job
+    parts = [f"# {job.name}", _quoted(job.prompt), _interface(job), "## Test it", _testing(session)]
+    parts += ["## Run it", _running(job)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+
+
+def _interface(job: Job) -> str:
+    lines = [f"- input `--{d.name}`: {d.type}" for d in job.inputs]
+    lines += [f"- output `/var/outputs/{d.name}`: {d.type}" for d in job.outputs]
+    return "\n".join(lines) or "It declares no inputs and outputs."
+
+
+def _testing(session: Session) -> str:
+    if session.tests is None:
+        return "Tests were not asked for."
+    state = "passed" if session.ending and session.ending.failure is None else "did not all pass"
+    return (
+        f"    pip install -r requirements.txt\n    pytest test_solution.py\n\n"
+        f"These tests {state} when the code was written."
+    )
+
+
+def _running(job: Job) -> str:
+    options = " ".join(f"--{d.name} {_example(job, d)}" for d in job.inputs)
+    return (
+        "    mkdir -p inputs outputs && chmod 777 outputs    # put the input files into inputs/\n"
+        "    podman build -t solution .\n"
+        "    podman run --rm --network none \\\n"
+        "        -v ./inputs:/var/inputs:ro -v ./outputs:/var/outputs \\\n"
+        f"        solution {options}".rstrip()
+    )
+
+
+def _example(job: Job, declared: Declared) -> str:
+    files = {sample.name: sample.file for sample in job.samples}
+    if declared.type in {"File", "Dir"}:
+        return f"/var/inputs/{files.get(declared.name, declared.name)}"
+    return f"<{declared.type}>"

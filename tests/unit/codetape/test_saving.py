@@ -1,0 +1,50 @@
+"""A saved folder has all that is needed, and says how."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codetape import File, ImageConfig
+from codetape.adapters.sandbox.fake import FakeSandbox, broke
+from tests.support.sessions import HAPPY, RIGHT
+from tests.unit.codetape.test_agent import agent
+
+
+def test_a_saved_folder_tests_itself(tmp_path: Path) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text("a\n1\n")
+    made = agent().generate(
+        "Add.\nTwo numbers.", samples={"data": data}, inputs={"n": int}, outputs={"sum": File}
+    )
+    written = made.save(tmp_path / "out")
+    assert {file.name for file in written} == {
+        *("solution.py", "test_solution.py", "requirements.txt", "Containerfile", "README.md")
+    }
+    assert (tmp_path / "out" / "requirements.txt").read_text() == "pytest\n"
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert "> Add.\n> Two numbers." in readme
+    assert "--data /var/inputs/data.csv --n <int>" in readme
+    command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "test_solution.py"]
+    subprocess.run(command, cwd=tmp_path / "out", check=True, capture_output=True)
+
+
+def test_the_containerfile_holds_what_the_image_held(tmp_path: Path) -> None:
+    config = ImageConfig(base_image="python:3.12", system_packages=("jq",), commands=("true",))
+    script = {**HAPPY, "code": [{**RIGHT, "packages": ["pandas>=2"]}]}
+    made = agent(script, image_config=config).generate("Add.")
+    made.save(tmp_path)
+    lines = (tmp_path / "Containerfile").read_text().splitlines()
+    assert lines[0] == "FROM python:3.12"
+    assert any("install -y --no-install-recommends jq " in line for line in lines)
+    assert "RUN true" in lines
+    assert (tmp_path / "requirements.txt").read_text() == "pandas>=2\npytest\n"
+
+
+def test_there_is_nothing_to_save_without_code(tmp_path: Path) -> None:
+    made = agent(sandbox=FakeSandbox(builds=[broke("none", missing=True)])).generate("Add.")
+    with pytest.raises(ValueError, match="no code to save"):
+        made.save(tmp_path)
