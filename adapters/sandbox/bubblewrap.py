@@ -88,7 +88,8 @@ class BubblewrapSandbox(LocalSandbox):
         os.write(options, "\0".join([*arguments, "--info-fd", str(told)]).encode())
         os.lseek(options, 0, os.SEEK_SET)
         script, inputs = "/opt/codetape/runner.py", "/var/inputs"
-        inner = run.command("/opt/environment/bin/python", script, inputs, "/tmp")  # noqa: S108
+        python = "/opt/environment/bin/python"
+        inner = run.command(python, script, inputs, "/tmp", own_user=True)  # noqa: S108
         return Launch(
             argv=(*run.group.join(), *_become(), "bwrap", "--args", str(options), "--", *inner),
             environment={"PATH": "/usr/local/bin:/usr/bin:/bin"},

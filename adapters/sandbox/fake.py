@@ -9,7 +9,9 @@ used up, a build succeeds and every test that the test file defines passes.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 from codetape.engine.ports import SandboxBroken
 from codetape.states.python_source import defined_tests
@@ -140,13 +142,16 @@ def ended(
     stderr: str = "",
     outputs: Mapping[str, str] = {},
 ) -> RunOutcome:
-    """A script ends; `outputs` are texts by name, and lie nowhere on the host."""
-    files = tuple(
-        OutputFile(name=name, path=f"/fake/{name}", size=len(text.encode()), text=text)
-        for name, text in outputs.items()
-    )
-    facts = RunOutcome(exit_status=exit_status, seconds=0.0, out_of_memory=False, outputs=files)
-    return facts.model_copy(update={"stdout": stdout, "stderr": stderr})
+    """A script ends; `outputs` are texts by name, written to a fresh temporary folder."""
+    folder = Path(tempfile.mkdtemp(prefix="codetape-fake-")) if outputs else Path()
+    files = []
+    for name, text in outputs.items():
+        path = folder / name
+        path.write_text(text, encoding="utf-8")
+        files.append(OutputFile(name=name, path=str(path), size=path.stat().st_size, text=text))
+    facts = RunOutcome(exit_status=exit_status, seconds=0.0, out_of_memory=False)
+    told = {"stdout": stdout, "stderr": stderr, "outputs": tuple(files)}
+    return facts.model_copy(update=told)
 
 
 def _unfinished(running: str | None) -> TestReport:

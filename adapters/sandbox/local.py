@@ -54,12 +54,19 @@ class Run:
         """What appears as /var/outputs."""
         return self.folder / "outputs"
 
-    def command(self, python: str, script: str, inputs: str, cwd: str) -> tuple[str, ...]:
-        """Return what starts the runner, with the paths as they are where it runs."""
+    def command(
+        self, python: str, script: str, inputs: str, cwd: str, *, own_user: bool
+    ) -> tuple[str, ...]:
+        """Return what starts the runner, with the paths as they are where it runs.
+
+        `own_user` says that the processes of the run are counted apart from all others.
+        """
         limits = self.spec.limits
         chosen = {"core": 0, "fsize": limits.disk}
         if not self.group.has("memory"):
             chosen["as"] = limits.memory
+        if not self.group.has("pids") and own_user:
+            chosen["nproc"] = limits.processes
         return (
             *(python, "-I", script, self.spec.purpose, "--report", f"fd:{self.writer}"),
             *("--nonce", "-", "--inputs", inputs, "--cwd", cwd),

@@ -72,7 +72,7 @@ class ProcessSandbox(LocalSandbox):
         return Launch(
             argv=(
                 *run.group.join(),
-                *translated.command(python, script, str(run.inputs), temporary),
+                *translated.command(python, script, str(run.inputs), temporary, own_user=False),
             ),
             environment={
                 **base_variables(str(run.environment), temporary),

@@ -1,0 +1,167 @@
+"""The part of the sandbox contract that tries to get out."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import uuid
+from pathlib import Path
+
+import pytest
+
+from codetape.testing.sandbox_runs import Runs, SandboxCase
+
+STATUS = """
+import json
+lines = open("/proc/self/status").read().splitlines()
+print(json.dumps(dict(line.split(":\\t", 1) for line in lines if ":\\t" in line)))
+"""
+CONNECT = """
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=3)
+    print("connected")
+except OSError as error:
+    print(type(error).__name__)
+"""
+WRITE = """
+import sys
+for path in sys.argv[1:]:
+    try:
+        open(path, "w").close()
+        print(path)
+    except OSError:
+        pass
+print("tried")
+"""
+
+
+class IsolationContract(SandboxCase):
+    """What code inside cannot reach."""
+
+    def test_there_is_no_network(self, make: Runs) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = str(server.getsockname()[1])
+            printed = make.printed(CONNECT, arguments=("127.0.0.1", port))
+        assert printed in {"ConnectionRefusedError", "TimeoutError", "OSError"}
+
+    def test_there_is_only_the_loopback_device(self, make: Runs) -> None:
+        assert make.printed("import socket; print(socket.if_nameindex())") == "[(1, 'lo')]"
+
+    def test_loopback_works(self, make: Runs) -> None:
+        code = """
+            import socket
+            server = socket.create_server(("127.0.0.1", 0))
+            socket.create_connection(server.getsockname(), timeout=3)
+            print("connected")
+        """
+        assert make.printed(code) == "connected"
+
+    def test_files_of_the_host_are_not_there(self, make: Runs) -> None:
+        folder = Path(tempfile.mkdtemp())
+        folder.chmod(0o755)
+        canary = folder / "canary"
+        canary.write_text("secret")
+        code = (
+            "import os, sys; print(os.path.exists(sys.argv[1]), os.path.exists('/root/.profile'))"
+        )
+        printed = make.printed(code, arguments=(str(canary),))
+        canary.unlink()
+        folder.rmdir()
+        assert printed == "False False"
+
+    def test_variables_of_the_host_are_not_there(
+        self, make: Runs, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("CANARY_TOKEN", "secret-of-the-host")
+        code = """
+            import glob, os
+            found = [v for v in os.environ.values() if "secret-of-the-host" in v]
+            for path in glob.glob("/proc/*/environ") + glob.glob("/proc/*/cmdline"):
+                try:
+                    found += [path] if "secret-of-the-host" in open(path).read() else []
+                except OSError:
+                    pass
+            print(found)
+        """
+        assert make.printed(code) == "[]"
+
+    def test_the_user_is_not_root(self, make: Runs) -> None:
+        users = make.printed("import os; print(*os.getresuid())").split()
+        assert len(users) == 3
+        assert "0" not in users
+
+    def test_there_are_no_capabilities_and_no_new_privileges(self, make: Runs) -> None:
+        status = json.loads(make.printed(STATUS))
+        held = {name: int(status[name], 16) for name in ("CapPrm", "CapEff", "CapInh", "CapAmb")}
+        assert held == dict.fromkeys(held, 0)
+        assert status["NoNewPrivs"].strip() == "1"
+
+    def test_no_namespace_gives_new_rights(self, make: Runs) -> None:
+        code = """
+            import ctypes
+            print(ctypes.CDLL(None).unshare(0x10000000))  # CLONE_NEWUSER
+        """
+        assert make.printed(code) == "-1"
+
+    def test_root_and_inputs_are_read_only(self, make: Runs) -> None:
+        targets = ("/new", "/usr/new", "/etc/new", "/opt/new", "/var/new", "/var/inputs/new")
+        assert make.printed(WRITE, arguments=(*targets, "/var/inputs/solution.py")) == "tried"
+
+    def test_outputs_and_temporary_files_can_be_written(self, make: Runs) -> None:
+        code = """
+            import tempfile
+            open("/var/outputs/new", "w").close()
+            tempfile.NamedTemporaryFile().close()
+            open("in the current folder", "w").close()
+            print("written")
+        """
+        assert make.printed(code) == "written"
+
+    def test_temporary_files_are_private(self, make: Runs) -> None:
+        name = f"/tmp/codetape-canary-{uuid.uuid4().hex}"  # noqa: S108
+        make.printed("import sys; open(sys.argv[1], 'w').close()", arguments=(name,))
+        left = Path(name).exists()
+        Path(name).unlink(missing_ok=True)
+        assert not left
+        seen = make.printed("import os, sys; print(os.path.exists(sys.argv[1]))", arguments=(name,))
+        assert seen == "False"
+
+    def test_processes_of_the_host_are_not_there(self, make: Runs) -> None:
+        mark = f"canary-{uuid.uuid4().hex}"
+        sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", mark])
+        code = """
+            import glob, os, sys
+            try:
+                os.kill(int(sys.argv[1]), 0)
+                print("signalled")
+            except ProcessLookupError:
+                pass
+            for path in glob.glob("/proc/[0-9]*/cmdline"):
+                text = open(path).read()
+                if sys.argv[2] in text and sys.argv[1] not in text:
+                    print(path)
+            print("looked")
+        """
+        try:
+            printed = make.printed(code, arguments=(str(sleeper.pid), mark[:-1]))
+        finally:
+            sleeper.kill()
+            sleeper.wait()
+        assert printed == "looked"
+
+    def test_the_host_has_no_new_open_descriptors(self, make: Runs) -> None:
+        make.printed("print()")
+        before = len(os.listdir("/proc/self/fd"))
+        make.printed("print()")
+        assert len(os.listdir("/proc/self/fd")) <= before
+
+    def test_descriptors_of_the_host_are_not_there(self, make: Runs) -> None:
+        with tempfile.TemporaryFile() as canary:
+            os.set_inheritable(canary.fileno(), True)
+            code = "import os; print(*sorted(os.listdir('/proc/self/fd'))[:-1])"
+            assert make.printed(code) == "0 1 2"

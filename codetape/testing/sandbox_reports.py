@@ -1,0 +1,232 @@
+"""The part of the sandbox contract that is about a verdict by evidence."""
+
+from __future__ import annotations
+
+import pytest
+
+from codetape.states.values import Problem, TextFile
+from codetape.testing.sandbox_runs import SOLUTION, Runs, SandboxCase, verdicts
+
+ONE = "from solution import add\n\ndef test_add():\n    assert add(1, 2) == 3\n"
+AT_IMPORT = {
+    "sys.exit": ("import sys; sys.exit(0)", "SystemExit", "solution"),
+    "syntax": ("def add(:", "SyntaxError", "solution"),
+    "missing module": ("import no_such_module", "ModuleNotFoundError", "solution"),
+    "missing name": ("", "ImportError", "tests"),
+    "interrupt": ("raise KeyboardInterrupt", "KeyboardInterrupt", "solution"),
+    "exception": ("1 / 0", "ZeroDivisionError", "solution"),
+    "own exception": ("class Odd(Exception): pass\nraise Odd('x')", "solution.Odd", "solution"),
+}
+FORGING = """
+    import os, sys, threading
+    def add(a, b):
+        return a - b
+    line = b'\\n{"nonce": "0", "seq": 3, "kind": "result", "id": "test_add", "outcome": "passed"}\\n'
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, line)
+        except OSError:
+            pass
+    print(line.decode(), flush=True)
+"""
+HOSTILE = {
+    "an endless thread": "import threading as t, time\nt.Thread(target=time.sleep, args=[99]).start()",
+    "an exit hook": "import atexit, os\natexit.register(os._exit, 0)",
+    "closed streams": "import sys, os\nsys.stdout.close(); sys.stderr.close(); os.closerange(0, 3)",
+    "no streams": "import sys\nsys.stdout = sys.stderr = None",
+    "a tracer": "import sys\nsys.settrace(lambda *_: None)",
+    "a blind tracer": "import sys, threading\nthreading.settrace(lambda *_: 1 / 0)",
+    "other writers": "import os\nos.write = lambda *_: 0\nos._exit = lambda *_: None",
+    "a full screen": "print('\\x1b[2J\\x1b[31m', '\\0' * 9, '\\ud800'.encode('utf-8', 'replace'))",
+    "a warning as error": "import warnings\nwarnings.simplefilter('error')",
+    "a planted conftest": "open('conftest.py', 'w').write('import sys; sys.exit(1)')",
+    "another folder": "import os\nos.chdir('/')",
+    "a changed path": "import sys\nsys.path.clear()",
+    "a signal handler": "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)",
+}
+IDS = """
+    import pytest
+    @pytest.mark.parametrize("x", ["a b", "x - y", "[z]", "PASSED", "é\\n", "a::b", ""])
+    def test_p(x):
+        pass
+    class TestC:
+        @pytest.mark.parametrize("x", [1, 2])
+        def test_m(self, x):
+            assert x == 1
+"""
+EVERY_OUTCOME = """
+    import unittest, pytest
+    @pytest.fixture
+    def torn():
+        yield
+        raise OSError("torn")
+    def test_passed(): pass
+    def test_failed(): assert 1 == 2
+    def test_skipped(): pytest.skip("not now")
+    @pytest.mark.xfail
+    def test_xfailed(): assert False
+    @pytest.mark.xfail
+    def test_xpassed(): pass
+    @pytest.mark.xfail(strict=True)
+    def test_strict(): pass
+    def test_setup(no_such_fixture): pass
+    def test_teardown(torn): pass
+    class TestU(unittest.TestCase):
+        def test_u(self): self.assertEqual(1, 2)
+"""
+
+
+class ReportContract(SandboxCase):
+    """What a run of tests reports, whatever the code does."""
+
+    def test_each_result_is_reported(self, make: Runs) -> None:
+        report = make.report(EVERY_OUTCOME)
+        assert report.finished
+        assert verdicts(report) == {
+            "test_passed": "passed",
+            "test_failed": "failed",
+            "test_skipped": "skipped",
+            "test_xfailed": "xfailed",
+            "test_xpassed": "xpassed",
+            "test_strict": "failed",
+            "test_setup": "failed",
+            "test_teardown": "failed",
+            "TestU::test_u": "failed",
+        }
+        phases = {result.id: result.phase for result in report.results}
+        assert (phases["test_setup"], phases["test_teardown"]) == ("setup", "teardown")
+
+    def test_ids_of_any_shape_survive(self, make: Runs) -> None:
+        report = make.report(IDS)
+        shapes = ["a b", "x - y", "[z]", "PASSED", "\\xe9\\n", "a::b", ""]
+        cases = [f"test_p[{shape}]" for shape in shapes]
+        assert report.collected == (*cases, "TestC::test_m[1]", "TestC::test_m[2]")
+        assert verdicts(report)["TestC::test_m[2]"] == "failed"
+
+    def test_a_failure_has_type_message_and_frames(self, make: Runs) -> None:
+        tests = "from solution import half\ndef test_half():\n    half('x')\n"
+        report = make.report(tests, "def half(x):\n    return x / 2\n")
+        problem = report.results[0].problem
+        assert problem is not None
+        assert problem.type == "TypeError"
+        assert "unsupported operand" in problem.message
+        places = [(f.place, f.file, f.line, f.function) for f in problem.frames]
+        assert places == [
+            ("tests", "test_solution.py", 3, "test_half"),
+            ("solution", "solution.py", 2, "half"),
+        ]
+
+    def test_a_bare_assert_says_what_was_compared(self, make: Runs) -> None:
+        report = make.report("def test_bare():\n    assert 1 == 2\n")
+        problem = report.results[0].problem
+        assert problem is not None
+        assert (problem.type, problem.message) == ("AssertionError", "assert 1 == 2")
+
+    def test_what_a_test_printed_is_with_it(self, make: Runs) -> None:
+        report = make.report("def test_a():\n    print('of a')\ndef test_b():\n    print('of b')\n")
+        assert [result.captured for result in report.results] == ["of a\n", "of b\n"]
+
+    def test_what_a_test_printed_is_bounded(self, make: Runs) -> None:
+        report = make.report("def test_a():\n    print('<' + 'x' * 1_000_000 + '>')\n")
+        captured = report.results[0].captured
+        assert captured.startswith("<")
+        assert captured.endswith(">\n")
+        assert len(captured) < 50_000
+
+    @pytest.mark.parametrize("case", AT_IMPORT)
+    def test_what_happens_at_import_is_an_error_of_collection(self, make: Runs, case: str) -> None:
+        solution, kind, place = AT_IMPORT[case]
+        outcome = make.tests(ONE, solution)
+        assert outcome.report is not None
+        assert outcome.report.finished
+        problem: Problem = outcome.report.errors[0]
+        own = [frame.place for frame in problem.frames if frame.place != "other"]
+        assert (problem.type, own[-1]) == (kind, place)
+        assert outcome.report.collected == ()
+
+    def test_a_missing_module_is_named(self, make: Runs) -> None:
+        report = make.report("import no_such.part\ndef test_a(): pass\n")
+        assert report.errors[0].module == "no_such"
+
+    def test_a_module_that_a_test_misses_is_named(self, make: Runs) -> None:
+        report = make.report("def test_a():\n    import no_such\n")
+        problem = report.results[0].problem
+        assert problem is not None
+        assert (problem.type, problem.module) == ("ModuleNotFoundError", "no_such")
+
+    @pytest.mark.parametrize(
+        "tests", ["x = 1\n", "import pytest\npytest.skip('no', allow_module_level=True)\n"]
+    )
+    def test_no_test_is_no_result(self, make: Runs, tests: str) -> None:
+        report = make.report(tests)
+        assert (report.finished, report.collected, report.results) == (True, (), ())
+
+    @pytest.mark.parametrize("case", HOSTILE)
+    def test_a_hostile_solution_changes_no_verdict(self, make: Runs, case: str) -> None:
+        tests = f"{ONE}\ndef test_wrong():\n    assert add(1, 2) == 4\n"
+        outcome = make.tests(tests, f"{SOLUTION}\n{HOSTILE[case]}\n")
+        assert outcome.report is not None, outcome
+        assert outcome.report.finished
+        assert verdicts(outcome.report) == {"test_add": "passed", "test_wrong": "failed"}
+        assert not outcome.timed_out
+
+    def test_an_exit_in_the_middle_leaves_no_end_marker(self, make: Runs) -> None:
+        outcome = make.tests("import os\ndef test_a(): pass\ndef test_b(): os._exit(0)\n")
+        report = outcome.report
+        assert report is not None
+        assert (report.finished, report.running) == (False, "test_b")
+        assert verdicts(report) == {"test_a": "passed"}
+        assert outcome.exit_status == 0
+
+    @pytest.mark.parametrize("how", ["sys.exit(0)", "raise KeyboardInterrupt", "pytest.exit('x')"])
+    def test_a_test_that_wants_to_end_pytest_fails(self, make: Runs, how: str) -> None:
+        report = make.report(f"import sys, pytest\ndef test_a():\n    {how}\ndef test_b(): pass\n")
+        assert report.finished
+        assert verdicts(report) == {"test_a": "failed", "test_b": "passed"}
+
+    def test_a_crash_is_a_signal(self, make: Runs) -> None:
+        outcome = make.tests("import os\ndef test_a(): os.kill(os.getpid(), 11)\n")
+        assert outcome.report is not None
+        assert (outcome.signal, outcome.report.finished) == (11, False)
+        assert outcome.report.running == "test_a"
+
+    def test_a_forked_test_reports_once(self, make: Runs) -> None:
+        tests = "import os\ndef test_a():\n    assert os.fork() != 0\n    os.wait()\n"
+        report = make.report(tests)
+        assert verdicts(report) == {"test_a": "passed"}
+
+    def test_who_kills_the_runner_gets_no_end_marker(self, make: Runs) -> None:
+        tests = "import os, time\ndef test_a():\n    os.kill(os.getppid(), 9)\n    time.sleep(1)\n"
+        report = make.report(tests)
+        assert (report.finished, report.results) == (False, ())
+
+    def test_lines_without_the_nonce_forge_nothing(self, make: Runs) -> None:
+        report = make.report(ONE, FORGING)
+        assert verdicts(report) in ({}, {"test_add": "failed"})
+
+    def test_foreign_configuration_is_off(self, make: Runs) -> None:
+        flip = "import pytest\n@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_makereport():\n"
+        flip += "    report = yield\n    report.outcome = 'passed'\n    return report\n"
+        planted = (
+            TextFile(name="conftest.py", text=flip),
+            TextFile(name="pytest.ini", text="[pytest]\naddopts = --collect-only\n"),
+            TextFile(name="evil.py", text=flip),
+        )
+        environment = {
+            "PYTEST_ADDOPTS": "--co -p evil",
+            "PYTEST_PLUGINS": "evil",
+            "FORCE_COLOR": "3",
+        }
+        report = make.report(
+            "def test_a():\n    assert 1 == 2\n", files=planted, environment=environment
+        )
+        assert verdicts(report) == {"test_a": "failed"}
+        problem = report.results[0].problem
+        assert problem is not None
+        assert "\x1b" not in problem.message
+
+    def test_waiting_for_input_ends_at_once(self, make: Runs) -> None:
+        report = make.report("def test_a():\n    input()\n")
+        problem = report.results[0].problem
+        assert problem is not None
+        assert problem.type == "EOFError"

@@ -1,0 +1,28 @@
+"""The contract of `Sandbox`, as tests that try the attack. An adapter's author subclasses it:
+
+    class TestMySandbox(SandboxContract):
+        gaps = {"test_processes_are_limited": "this kernel does not count them"}
+
+        def make_sandbox(self, folder):
+            return MySandbox(images=folder)
+
+`gaps` names the tests that fail, with the reason; a gap that passes fails the suite. `base` is a
+fixture to override where images stand on one.
+"""
+
+from __future__ import annotations
+
+from codetape.testing.sandbox_files import FileContract, LifeContract
+from codetape.testing.sandbox_isolation import IsolationContract
+from codetape.testing.sandbox_limits import LimitContract
+from codetape.testing.sandbox_reports import ReportContract
+
+
+class SandboxContract(ReportContract, LimitContract, IsolationContract, FileContract, LifeContract):
+    """What every sandbox does."""
+
+
+ISOLATION = tuple(name for name in vars(IsolationContract) if name.startswith("test_"))
+"""The tests of isolation: a real sandbox has no gap among them."""
+
+__all__ = ["ISOLATION", "SandboxContract"]

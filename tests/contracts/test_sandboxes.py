@@ -1,0 +1,73 @@
+"""Bubblewrap, bare process and fake against the contract. Podman's is in test_podman.py."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from codetape.adapters.sandbox.bubblewrap import BubblewrapSandbox
+from codetape.adapters.sandbox.cgroups import find_parents
+from codetape.adapters.sandbox.fake import FakeSandbox
+from codetape.adapters.sandbox.process import ProcessSandbox
+from codetape.engine.ports import Sandbox
+from codetape.testing.sandboxes import SandboxContract
+
+NO_GROUPS = "no control group can be written: the limit is one per process, and leaves no evidence"
+MEMORY = (
+    "test_memory_is_limited",
+    "test_memory_of_a_child_counts",
+    "test_a_limit_of_memory_that_is_kept_is_not_told_as_passed",
+)
+GROUPS = find_parents().folders
+UNCOUNTED = {} if "memory" in GROUPS else dict.fromkeys(MEMORY, NO_GROUPS)
+
+
+@pytest.mark.bubblewrap
+class TestBubblewrap(SandboxContract):
+    gaps: ClassVar[dict[str, str]] = UNCOUNTED
+
+    def make_sandbox(self, folder: Path) -> Sandbox:
+        return BubblewrapSandbox(environments=folder)
+
+
+class TestProcess(SandboxContract):
+    gaps: ClassVar[dict[str, str]] = {
+        **UNCOUNTED,
+        **({} if "pids" in GROUPS else {"test_processes_are_limited": NO_GROUPS}),
+        **({} if os.geteuid() else {"test_the_user_is_not_root": "it is the user who calls"}),
+        **({} if GROUPS else {"test_the_limit_of_time_ends_the_whole_tree": NO_GROUPS}),
+        "test_there_is_no_network": "the network is that of the machine",
+        "test_there_is_only_the_loopback_device": "the network is that of the machine",
+        "test_files_of_the_host_are_not_there": "the files are those of the machine",
+        "test_root_and_inputs_are_read_only": "what the user may write, the code may write",
+        "test_temporary_files_are_private": "/tmp is that of the machine",
+        "test_there_are_no_capabilities_and_no_new_privileges": "it has the rights of the user",
+        "test_no_namespace_gives_new_rights": "it has the rights of the user",
+        "test_processes_of_the_host_are_not_there": "the processes are those of the machine",
+    }
+
+    def make_sandbox(self, folder: Path) -> Sandbox:
+        return ProcessSandbox(environments=folder)
+
+
+KEPT_BY_THE_FAKE = {
+    "test_a_spec_without_packages_finds_the_sandbox",
+    "test_a_sandbox_is_closed_twice_and_then_refuses",
+    "test_the_host_has_no_new_open_descriptors",
+    "test_no_test_is_no_result",
+    "test_a_forked_test_reports_once",
+}
+
+
+class TestFake(SandboxContract):
+    gaps: ClassVar[dict[str, str]] = {
+        name: "nothing runs: what a run says is what the script of the test says"
+        for name in dir(SandboxContract)
+        if name.startswith("test_") and name not in KEPT_BY_THE_FAKE
+    }
+
+    def make_sandbox(self, folder: Path) -> Sandbox:
+        return FakeSandbox()
