@@ -45,7 +45,7 @@ def explain(step: str, text: str, log: str, asked: Iterable[str]) -> BuildFailur
     plain = re.sub(r"[^!-~]+", " ", text)  # uv draws a tree and breaks its lines
     names = tuple(asked)
     if DISK.search(plain):
-        return _failure("disk", "the disk is full", log, ())
+        return _failure("disk", f"the disk is full: {_end(text)}", log, ())
     if step == "command":
         return _failure("command", f"a command failed: {names[0]}: {_end(text)}", log, names)
     if step in ("system", "index"):

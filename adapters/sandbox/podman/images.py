@@ -17,10 +17,10 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 from codetape.adapters.sandbox.installers import acceptable
+from codetape.adapters.sandbox.podman import handed
 from codetape.adapters.sandbox.podman.containers import OWNER, Containers, image_facts
 from codetape.adapters.sandbox.podman.failures import explain
 from codetape.adapters.sandbox.podman.jobs import Job
@@ -33,7 +33,6 @@ from codetape.states.values import BuildFailure, ImageRef, ImageSpec, canonical
 
 REPOSITORY = "localhost/codetape"
 BUILDER = 1  # raise it when equal keys shall not mean equal images any more
-FOLDER = "/var/codetape"  # where files of ours lie in a container
 VENV = "/opt/venv"
 # A minus at the end would make apt remove the package.
 SYSTEM = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9+.]")
@@ -59,26 +58,27 @@ class Stage:
 
 def stages(spec: ImageSpec, base: str) -> list[Stage]:
     """Return the stages of `spec` on the image with the id `base`."""
-    found = [_stage("tools", base, spec.python or "", (), ())]
+    found = [_stage("tools", base)]
     if spec.system_packages:
-        found.append(_stage("system", found[-1].ref, "", spec.system_packages, ()))
+        found.append(_stage("system", found[-1].ref, spec.python, spec.system_packages))
     if spec.requirements or spec.commands:
-        found.append(_stage("packages", found[-1].ref, "", spec.requirements, spec.commands))
+        found.append(
+            _stage("packages", found[-1].ref, spec.python, spec.requirements, spec.commands)
+        )
     return found
 
 
 def _stage(
-    kind: str, parent: str, python: str, names: tuple[str, ...], commands: tuple[str, ...]
+    kind: str,
+    parent: str,
+    python: str | None = None,
+    names: tuple[str, ...] = (),
+    commands: tuple[str, ...] = (),
 ) -> Stage:
-    builder = hashlib.sha256(source("stage.py")).hexdigest()
+    builder = hashlib.sha256(handed.source("stage.py")).hexdigest()
     content = canonical([BUILDER, builder, kind, parent, python, list(names), list(commands)])
     key = hashlib.sha256(content.encode()).hexdigest()[:32]
     return Stage(kind, parent, key, names, commands)
-
-
-def source(name: str) -> bytes:
-    """Return a file of this package that runs inside a container."""
-    return resources.files(__package__).joinpath(name).read_bytes()
 
 
 def invalid(spec: ImageSpec) -> BuildFailure | None:
@@ -112,26 +112,37 @@ class Images:
             return refused
         base = spec.base or self._settings.base or self._default()
         facts = self._base(base)
-        if not (spec.requirements or spec.system_packages or spec.commands):
+        if spec == ImageSpec(base=spec.base):
             return ImageRef(ref=base, spec_key=spec.key, cached=True)
+        return self._image(spec, stages(spec, facts["Id"]), facts, track)
+
+    def _image(
+        self,
+        spec: ImageSpec,
+        found: list[Stage],
+        base: dict[str, Any],
+        track: Callable[[Job], None],
+    ) -> ImageRef | BuildFailure:
+        """Make the stages that are not there; none has to be where the last one is."""
         cached = True
         until = time.monotonic() + self._settings.build_seconds
-        found = stages(spec, facts["Id"])
-        if image_facts(self._service, found[-1].ref) is None:
-            for stage in found:
-                made = self._make(stage, facts, until, track)
-                if isinstance(made, BuildFailure):
-                    return made
-                cached = cached and not made
-        return self._ref(spec, found[-1], cached=cached)
+        for stage in found if image_facts(self._service, found[-1].ref) is None else found[-1:]:
+            made = self._make(stage, base, until, track)
+            if isinstance(made, BuildFailure):
+                return made
+            if other := self._other_python(spec, stage):
+                return other
+            cached = cached and not made
+        last = found[-1].ref
+        return ImageRef(ref=last, spec_key=spec.key, python=self.python(last), cached=cached)
 
-    def _ref(self, spec: ImageSpec, stage: Stage, *, cached: bool) -> ImageRef | BuildFailure:
-        """Name the image that is there, if its Python is the one that was asked for."""
-        python = self.python(stage.ref)
-        if python and spec.python and not _same(python, spec.python):
-            message = f"the base image has Python {python}, and {spec.python} was asked for"
-            return BuildFailure(cause="other", message=message)
-        return ImageRef(ref=stage.ref, spec_key=spec.key, python=python, cached=cached)
+    def _other_python(self, spec: ImageSpec, stage: Stage) -> BuildFailure | None:
+        """Refuse an image whose Python is not the one that was asked for."""
+        python = self.python(stage.ref) or ""
+        if spec.python is None or spec.python == python or spec.python.startswith(f"{python}."):
+            return None
+        message = f"the base image has Python {python}, and {spec.python} was asked for"
+        return BuildFailure(cause="other", message=message)
 
     def python(self, ref: str) -> str | None:
         """Return the version of the Python in an image of ours, None for other images."""
@@ -208,14 +219,14 @@ class Images:
     def _container(self, stage: Stage, seconds: float) -> dict[str, Any]:
         """A container for a stage: root inside, since it installs; with a network, unlike a run."""
         work = {
-            "command": ["python3", "-I", f"{FOLDER}/stage.py", FOLDER],
+            "command": ["python3", "-I", f"{handed.FOLDER}/stage.py", handed.FOLDER],
             "seconds": seconds,
             "output": LOG,
         }
         network = self._settings.network
         return {
             "image": stage.parent,
-            "entrypoint": ["python3", "-I", f"{FOLDER}/inside.py", json.dumps(work)],
+            "entrypoint": handed.command("python3", work),
             "user": "0:0",
             "work_dir": "/",
             "no_new_privileges": True,
@@ -230,11 +241,10 @@ class Images:
             "commands": stage.commands,
             "settings": dict(self._settings.environment),
         }
-        files = {name: source(name) for name in ("inside.py", "stage.py")}
-        files["stage.json"] = json.dumps(job).encode()
+        files = {"stage.py": handed.source("stage.py"), "stage.json": json.dumps(job).encode()}
         if self._settings.certificates is not None:
             files["ca.pem"] = self._settings.certificates.read_bytes()
-        return of_bytes({f"{FOLDER[1:]}/{name}": body for name, body in files.items()})
+        return of_bytes({handed.path(name): body for name, body in files.items()} | handed.files())
 
 
 def _failure(stage: Stage, told: Told, limit: float) -> BuildFailure | None:
@@ -275,7 +285,3 @@ def _changes(stage: Stage, base: dict[str, Any], told: Told) -> list[str]:
     }
     labels = [f"LABEL {json.dumps(name)}={json.dumps(value)}" for name, value in facts.items()]
     return [f"ENV PATH={VENV}/bin:{path}", "ENTRYPOINT []", 'CMD ["python3"]', *labels]
-
-
-def _same(version: str, asked: str) -> bool:
-    return asked == version or asked.startswith(f"{version}.")

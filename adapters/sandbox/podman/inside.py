@@ -1,8 +1,7 @@
 """Process 1 of a container: runs one program within bounds and tells the host what it did.
 
-Self-contained (standard library, Python 3.8 and later): the very file is handed over.
-
-    python -I inside.py JOB          JOB is a JSON object:
+Handed over with kernel.py, under the names that they have here (standard library, Python 3.8 and
+later), and started by `handed.command`. Its only argument is a job, a JSON object:
 
     command    what to run, a list of words; its standard input is the nonce and a newline
     seconds    wall clock of the whole process tree
@@ -11,6 +10,7 @@ Self-contained (standard library, Python 3.8 and later): the very file is handed
     outputs    the folder that `disk` is about
     collect    names below `outputs` whose kind and size are asked for
     expect     limits that must be in force: {"memory": bytes, "processes": n, "cpus": share}
+    confine    whether the program may make no namespaces
 
 The nonce comes in the variable CODETAPE_NONCE, which the program does not get. Descriptor 3 of the
 program is a pipe for its report. The host is told everything in lines on standard output, which the
@@ -30,7 +30,6 @@ every other process, and its end takes all of them along.
 from __future__ import annotations
 
 import base64
-import ctypes
 import fcntl
 import json
 import os
@@ -42,30 +41,26 @@ import sys
 import time
 from typing import Any
 
+from codetape.adapters.sandbox.podman import kernel
+
 CHUNK = 24_000  # bytes of one line before encoding: three to four makes 32 KiB
 REPORT = 16 << 20  # bytes kept of the report
 DRAIN = 2.0  # seconds for what lies in the pipes when every process is gone
 WATCH = 0.1  # seconds between two looks at the clock and the disk
 ENTRIES = 200_000  # entries looked at when the outputs are measured; each takes a block at least
 GROUPS = "/sys/fs/cgroup"
-PR_SET_DUMPABLE = 4
 
 
 def main() -> None:
     """Run the job and leave; the exit status says nothing, the `end` line does."""
-    dumpable(0)
+    kernel.dumpable(0)
     job = json.loads(sys.argv[1])
     nonce = os.environ.pop("CODETAPE_NONCE", "")
-    refused = unmet(job.get("expect") or {}, GROUPS)
+    refused = kernel.unmet(job.get("expect") or {}, GROUPS)
     if refused:
         say("refused", json.dumps(refused))
         return
     Watch(job, nonce).run()
-
-
-def dumpable(flag: int) -> None:
-    """Open or close this process to others of the same user: ptrace, and most of /proc."""
-    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, flag, 0, 0, 0)
 
 
 def say(word: str, value: str) -> None:
@@ -85,7 +80,7 @@ class Watch:
         self._status: int | None = None
         self._left = False  # processes were there after the program had ended
         self._start = time.monotonic()
-        self._child, ends = _spawn(job["command"], nonce, job.get("disk"))
+        self._child, ends = _spawn(job, nonce)
         half = job["output"] // 2
         room = {"out": (half, half), "err": (half, half), "report": (REPORT, 0)}
         self._streams = [Stream(name, head, tail) for name, (head, tail) in room.items()]
@@ -147,8 +142,8 @@ class Watch:
             "timed_out": self._killed == "seconds",
             "disk_full": self._killed == "disk" or self._disk.used_up(thorough=True),
             "left": self._left,
-            "oom_kills": oom_kills(GROUPS),  # of this container, so the count began at 0
-            "peak_memory": peak_memory(GROUPS),
+            "oom_kills": kernel.oom_kills(GROUPS),  # of this container, so the count began at 0
+            "peak_memory": kernel.peak_memory(GROUPS),
             "seconds": round(seconds, 4),
             "bytes": {stream.name: stream.total for stream in self._streams},
             "outputs": {name: kind(job["outputs"], name) for name in job.get("collect", ())},
@@ -157,7 +152,7 @@ class Watch:
         }
 
 
-def _spawn(command: list[str], nonce: str, disk: int | None) -> tuple[int, list[int]]:
+def _spawn(job: dict[str, Any], nonce: str) -> tuple[int, list[int]]:
     """Start the program in a session of its own; return its pid and our ends of its pipes."""
     pipes = [os.pipe() for _ in range(4)]
     (stdin, feed), *outward = pipes
@@ -166,9 +161,9 @@ def _spawn(command: list[str], nonce: str, disk: int | None) -> tuple[int, list[
     pid = os.fork()
     if pid == 0:
         try:
-            _become(command, [stdin, *(theirs for _, theirs in outward)], disk)
+            _become(job, [stdin, *(theirs for _, theirs in outward)])
         except BaseException as error:  # noqa: BLE001 - nothing may return into the parent's code
-            os.write(2, f"{command[0]}: {error}\n".encode(errors="replace"))
+            os.write(2, f"{job['command'][0]}: {error}\n".encode(errors="replace"))
             os._exit(127 if isinstance(error, FileNotFoundError) else 126)
     os.close(stdin)
     for _, theirs in outward:
@@ -176,21 +171,23 @@ def _spawn(command: list[str], nonce: str, disk: int | None) -> tuple[int, list[
     return pid, [ours for ours, _ in outward]
 
 
-def _become(command: list[str], ends: list[int], disk: int | None) -> None:
+def _become(job: dict[str, Any], ends: list[int]) -> None:
     """Become the program: descriptors 0 to 3, a session, and the first choice of an OOM killer."""
     os.setsid()
     # Out of the way first, so that no dup2 lands on one that is still needed.
     high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]
     for number, end in enumerate(high):
         os.dup2(end, number)
-    dumpable(1)  # or the next file would belong to root
+    kernel.dumpable(1)  # or the next file would belong to root
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
-    if disk is not None:
+    if job.get("disk") is not None:
         _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        size = disk if hard == resource.RLIM_INFINITY else min(disk, hard)
+        size = job["disk"] if hard == resource.RLIM_INFINITY else min(job["disk"], hard)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-    os.execvp(command[0], command)  # noqa: S606 - a list of words, and no shell
+    if job.get("confine"):
+        kernel.confine()
+    os.execvp(job["command"][0], job["command"])  # noqa: S606 - a list of words, and no shell
 
 
 def _kill_all() -> bool:
@@ -256,12 +253,14 @@ class Disk:
 def below(folder: str, enough: int) -> int:
     """Return the bytes that the tree takes on disk; stops counting at `enough`."""
     total, count, waiting = 0, 0, [folder]
-    while waiting and total < enough and count < ENTRIES:
+    while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
                     count += 1
                     total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if total >= enough or count >= ENTRIES:
+                        return total
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
         except OSError:
@@ -284,63 +283,3 @@ def kind(folder: str, name: str) -> list[Any] | None:
         if not stat.S_ISDIR(facts.st_mode) and not stat.S_ISREG(facts.st_mode):
             return ["a link" if stat.S_ISLNK(facts.st_mode) else "a device, pipe or socket", 0]
     return ["folder", 0] if stat.S_ISDIR(facts.st_mode) else ["file", facts.st_size]
-
-
-# --- the kernel's word ----------------------------------------------------------------------------
-
-
-def oom_kills(groups: str) -> int | None:
-    """Return how often the kernel killed for memory in this container; None: not to be known."""
-    lines = _lines(f"{groups}/memory/memory.oom_control") + _lines(f"{groups}/memory.events")
-    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), None)
-
-
-def peak_memory(groups: str) -> int | None:
-    """Return the most memory that the container held at once, in bytes; None: not to be known."""
-    lines = _lines(f"{groups}/memory/memory.max_usage_in_bytes") + _lines(f"{groups}/memory.peak")
-    return int(lines[0]) if lines else None
-
-
-def unmet(expect: dict[str, Any], groups: str) -> dict[str, Any]:
-    """Return the limits that are not in force, with what is. A limit may be accepted and ignored."""
-    found = {
-        "memory": _number(groups, "memory/memory.limit_in_bytes", "memory.max"),
-        "processes": _number(groups, "pids/pids.max", "pids.max"),
-        "cpus": _cpus(groups),
-    }
-    refused = {}
-    for name, limit in expect.items():
-        is_ = found[name]
-        if limit is not None and (is_ is None or is_ > limit * 1.01):  # rounded to pages or ticks
-            refused[name] = "unlimited" if is_ == float("inf") else is_
-    return refused
-
-
-def _number(groups: str, *names: str) -> float | None:
-    for name in names:
-        for line in _lines(f"{groups}/{name}"):
-            return float("inf") if line == "max" else float(line)
-    return None
-
-
-def _cpus(groups: str) -> float | None:
-    quota = _number(groups, "cpu/cpu.cfs_quota_us")
-    period = _number(groups, "cpu/cpu.cfs_period_us")
-    if quota is not None and period:
-        return quota / period if quota > 0 else float("inf")
-    for line in _lines(f"{groups}/cpu.max"):
-        share, ticks = line.split()
-        return float("inf") if share == "max" else int(share) / int(ticks)
-    return None
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        with open(path) as file:
-            return file.read().splitlines()
-    except OSError:
-        return []
-
-
-if __name__ == "__main__":
-    main()

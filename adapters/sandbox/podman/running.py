@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -10,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from codetape.adapters.sandbox import files, report
-from codetape.adapters.sandbox.podman import tars
+from codetape.adapters.sandbox.podman import handed, tars
 from codetape.adapters.sandbox.podman.containers import Containers
-from codetape.adapters.sandbox.podman.images import FOLDER, VENV, source
+from codetape.adapters.sandbox.podman.images import VENV
 from codetape.adapters.sandbox.podman.jobs import Job
 from codetape.adapters.sandbox.podman.service import Missing, broken
 from codetape.adapters.sandbox.podman.telling import Told
@@ -52,14 +51,12 @@ class Run:
 
         Raises SandboxBroken and Cancelled.
         """
-        names = []
-        for name in self._spec.outputs:
-            files.checked(name)
-            names.append(name)
+        collected = files.Collected()
+        names = [name for name in self._spec.outputs if _plain(name, collected.refused)]
         try:
             container = self._container(self._variables(environment), names)
             told = self._job.do(container, self._inputs(), self._spec.limits.seconds)
-            collected = self._collect((told.end or {}).get("outputs", {}))
+            self._collect((told.end or {}).get("outputs", {}), collected)
         except Missing as error:
             message = f"the image {self._spec.image.ref} is gone: build it again ({error})"
             raise broken(message) from error
@@ -70,7 +67,7 @@ class Run:
     def _container(self, variables: dict[str, str], names: list[str]) -> dict[str, Any]:
         return {
             "image": self._spec.image.ref,
-            "entrypoint": [self._python, "-I", f"{FOLDER}/inside.py", self._work(names)],
+            "entrypoint": handed.command(self._python, self._work(names)),
             "env": variables,
             "user": NOBODY,
             "work_dir": "/",
@@ -84,13 +81,13 @@ class Run:
             **({} if self._spec.network else {"netns": {"nsmode": "none"}}),
         }
 
-    def _work(self, names: list[str]) -> str:
+    def _work(self, names: list[str]) -> dict[str, Any]:
         """The job of process 1, and with it the command line of the runner."""
         limits = self._spec.limits
-        command = [self._python, "-I", f"{FOLDER}/runner.py", self._spec.purpose]
+        command = [self._python, "-I", f"{handed.FOLDER}/runner.py", self._spec.purpose]
         command += ["--report", "fd:3", "--nonce", "-", "--inputs", INPUTS, "--cwd", OUTPUTS]
         processes = None if limits.processes is None else limits.processes + OURS
-        work = {
+        return {
             "command": [*command, "--", *self._spec.arguments],
             "seconds": limits.seconds,
             "output": limits.output,
@@ -98,8 +95,8 @@ class Run:
             "outputs": OUTPUTS,
             "collect": names,
             "expect": {"memory": limits.memory, "processes": processes, "cpus": limits.cpus},
+            "confine": True,
         }
-        return json.dumps(work)
 
     def _variables(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The environment of the run: ours, what was asked for, and the secrets that there are."""
@@ -108,18 +105,14 @@ class Run:
 
     def _inputs(self) -> Iterator[bytes]:
         runner = Path(files.__file__).with_name("runner.py").read_bytes()
-        ours = {
-            f"{FOLDER[1:]}/inside.py": source("inside.py"),
-            f"{FOLDER[1:]}/runner.py": runner,
-        }
+        ours = handed.files() | {handed.path("runner.py"): runner}
         return tars.of_inputs(INPUTS[1:], self._spec.files, self._spec.host_files, ours)
 
-    def _collect(self, found: dict[str, Any]) -> files.Collected:
+    def _collect(self, found: dict[str, Any], collected: files.Collected) -> None:
         """Fetch the outputs that are there, then take from them what may be taken."""
-        collected = files.Collected()
         present = [name for name, kind in found.items() if kind is not None]
         if not present:
-            return collected
+            return
         with tempfile.TemporaryDirectory(prefix="codetape-outputs-") as scratch:
             room = self._spec.limits.disk
             for name in present:
@@ -133,7 +126,6 @@ class Run:
             got = files.collect(Path(scratch), present, self._outputs, room)
         collected.refused += got.refused
         collected.outputs += got.outputs
-        return collected
 
     def _fetch(self, name: str, scratch: Path, room: int | None) -> list[str]:
         """Unpack one output into `scratch`; returns what was left out, with reasons."""
@@ -165,10 +157,20 @@ class Run:
             stderr=told.stderr,
             seconds=end.get("seconds"),
             peak_memory=end.get("peak_memory") or ended.peak_memory,
-            report=heard.report,
+            report=heard.report if self._spec.purpose == "tests" else None,
             outputs=tuple(collected.outputs),
             refused_outputs=tuple(collected.refused),
         )
+
+
+def _plain(name: str, refused: list[str]) -> bool:
+    """Say whether `name` is one below the outputs; the reason goes to `refused`."""
+    try:
+        files.checked(name)
+    except ValueError as error:
+        refused.append(f"{name}: {error}")
+        return False
+    return True
 
 
 def _resources(limits: Limits) -> dict[str, Any]:

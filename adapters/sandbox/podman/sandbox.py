@@ -17,7 +17,7 @@ from codetape.adapters.sandbox.podman.containers import OWNER, Containers
 from codetape.adapters.sandbox.podman.images import Images
 from codetape.adapters.sandbox.podman.jobs import Cancelled, Job
 from codetape.adapters.sandbox.podman.running import Run
-from codetape.adapters.sandbox.podman.service import Service, broken
+from codetape.adapters.sandbox.podman.service import Missing, Service, broken
 from codetape.adapters.sandbox.podman.settings import Settings
 from codetape.adapters.store.owner import alive, current_owner
 from codetape.states.values import BuildFailure, ImageRef, ImageSpec, RunOutcome, RunSpec
@@ -133,6 +133,12 @@ class PodmanSandbox:
     def _tracked(self, work: Callable[[], T], jobs: list[Job]) -> T:
         try:
             return work()
+        except Missing as error:
+            message = f"what belongs to the sandbox was removed by somebody else: {error}"
+            raise broken(message) from error
+        except TimeoutError as error:
+            message = f"podman gave no answer in {self._settings.patience:g} seconds"
+            raise broken(message) from error
         finally:
             with self._lock:
                 self._jobs.difference_update(jobs)

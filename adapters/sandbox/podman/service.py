@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
@@ -69,6 +70,7 @@ class Service:
         self._patience = patience
         self._lock = threading.Lock()
         self._client: Any = None
+        self._url = ""
         self._own: OwnService | None = None
         self._closed = False
 
@@ -89,7 +91,11 @@ class Service:
         return self._request("delete", path, options)
 
     def _request(self, method: str, path: str, options: dict[str, Any]) -> Any:
-        client = self._connected()
+        client, url = self._connected()
+        if refusal := unreachable(url):
+            self._lost(client)
+            message = f"the podman service is gone: {refusal}"
+            raise broken(message)
         if isinstance(options.get("data"), dict):
             options["data"] = json.dumps(options["data"])
         options.setdefault("timeout", self._patience)
@@ -114,7 +120,7 @@ class Service:
             if any("Timeout" in type(cause).__name__ for cause in causes):
                 raise TimeoutError(str(error)) from error
             self._lost(client)
-            message = f"the podman service does not answer any more: {causes[1] or error}"
+            message = f"the podman service does not answer any more: {_root(error)}"
             raise broken(message) from error
 
     def chunks(self, response: Any) -> Iterator[bytes]:
@@ -129,9 +135,9 @@ class Service:
             self._forget()
 
     def _lost(self, client: Any) -> None:
-        """Forget a client that failed, unless another thread has put a new one in its place."""
+        """Forget a client whose service is gone; one failed request alone says nothing of others."""
         with self._lock:
-            if self._client is client:
+            if self._client is client and unreachable(self._url):
                 self._forget()
 
     def _forget(self) -> None:
@@ -141,22 +147,25 @@ class Service:
             self._own.end()
         self._client = self._own = None
 
-    def _connected(self) -> Any:
+    def _connected(self) -> tuple[Any, str]:
         with self._lock:
             if self._closed:
                 message = "the sandbox is closed"
                 raise broken(message)
             if self._client is None:
-                self._client = self._connect()
-            return self._client
+                self._client, self._url = self._connect()
+            return self._client, self._url
 
-    def _connect(self) -> Any:
-        """Return a client of the first candidate that answers. Raises SandboxBroken(missing)."""
+    def _connect(self) -> tuple[Any, str]:
+        """Return a client of the first candidate that answers, and its address.
+
+        Raises SandboxBroken(missing).
+        """
         refusals = []
         for candidate in candidates(self._environment, os.geteuid()):
             client, refusal = _try(candidate.url)
             if client is not None:
-                return client
+                return client, candidate.url
             refusals.append(f"{candidate.name} {candidate.url}: {refusal}")
         if shutil.which("podman") is None:
             message = f"no podman: {INSTALL} ({'; '.join(refusals)}; no podman command)"
@@ -168,13 +177,13 @@ class Service:
             refusals.append(f"own service: {refusal}")
             message = f"podman does not work; `podman info` says why ({'; '.join(refusals)})"
             raise broken(message, missing=True)
-        return client
+        return client, self._own.url
 
 
 def _try(url: str) -> tuple[Any, str]:
     """Return a client that has had an answer, or None and the reason."""
-    if url.startswith("unix://") and not Path(url.removeprefix("unix://")).exists():
-        return None, "no such socket"
+    if refusal := unreachable(url):
+        return None, refusal
     client = None
     try:
         client = library().PodmanClient(base_url=url, timeout=30.0, max_pool_size=CONNECTIONS)
@@ -186,6 +195,23 @@ def _try(url: str) -> tuple[Any, str]:
             client.close()
         return None, _explained(error)
     return client, ""
+
+
+def unreachable(url: str) -> str:
+    """Say why nobody listens on a socket; nothing if somebody does, or if `url` is no socket.
+
+    podman-py leaves its socket open when it cannot connect, so it is asked only where it can.
+    """
+    if not url.startswith("unix://"):
+        return ""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(url.removeprefix("unix://"))
+        except FileNotFoundError:
+            return "no such socket"
+        except OSError as error:
+            return error.strerror or str(error)
+    return ""
 
 
 def library() -> Any:
@@ -200,10 +226,17 @@ def library() -> Any:
 
 def _explained(error: BaseException) -> str:
     """Say what went wrong; an error of the transport is one of versions, not of podman."""
-    text = f"{error.__cause__ or error}"
+    text = _root(error)
     if "scheme" in text.lower() or isinstance(error, (TypeError, AttributeError, ImportError)):
         return f"podman-py cannot speak over its transport ({text}); mend it with: {LIBRARY}"
     return text
+
+
+def _root(error: BaseException) -> str:
+    """Return the words of the first error of a chain: the others only say that something failed."""
+    while below := error.__cause__ or error.__context__:
+        error = below
+    return str(error) or type(error).__name__
 
 
 class OwnService:
@@ -211,10 +244,10 @@ class OwnService:
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="codetape-podman-"))
-        self._url = f"unix://{self._folder}/podman.sock"
+        self.url = f"unix://{self._folder}/podman.sock"
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                ["sh", "-c", OWN, "sh", self._url],
+                ["sh", "-c", OWN, "sh", self.url],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -226,7 +259,7 @@ class OwnService:
         until = time.monotonic() + STARTING
         refusal = ""
         while time.monotonic() < until:
-            client, refusal = _try(self._url)
+            client, refusal = _try(self.url)
             if client is not None or self._process.poll() is not None:
                 return client, refusal or self._said()
             time.sleep(0.05)

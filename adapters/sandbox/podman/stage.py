@@ -107,7 +107,8 @@ def fail(step: str, index: int, status: int) -> None:
 
 def _empty(folder: str) -> None:
     for name in os.listdir(folder):
-        os.unlink(f"{folder}/{name}")
+        path = f"{folder}/{name}"
+        shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,162 @@
+"""Keys of images, names that are refused, and what a build may see of the host."""
+
+from pathlib import Path
+
+import pytest
+
+from codetape.adapters.sandbox.podman import handed, images
+from codetape.adapters.sandbox.podman.images import Stage, invalid, stages
+from codetape.adapters.sandbox.podman.settings import Settings, without_passwords
+from codetape.adapters.sandbox.podman.telling import Told
+from codetape.states.values import ImageSpec
+
+SPEC = ImageSpec(
+    base="base",
+    python="3.12",
+    requirements=("pandas==2.2", "pytest"),
+    system_packages=("git",),
+    commands=("echo one", "echo two"),
+)
+
+
+def last(spec: ImageSpec, base: str = "sha256:1") -> Stage:
+    return stages(spec, base)[-1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"python": "3.13"},
+        {"python": None},
+        {"requirements": ("pandas==2.3", "pytest")},
+        {"requirements": ("pytest",)},
+        {"system_packages": ()},
+        {"system_packages": ("curl", "git")},
+        {"commands": ("echo one",)},
+        {"commands": ("echo two", "echo one")},
+        {"requirements": ("pandas==2.2",), "commands": ("pytest", "echo one", "echo two")},
+    ],
+    ids=str,
+)
+def test_the_key_covers_all_that_an_image_is_made_of(change: dict[str, object]) -> None:
+    assert last(SPEC.model_copy(update=change)).key != last(SPEC).key
+
+
+def test_the_key_covers_the_content_of_the_base_and_not_its_name() -> None:
+    assert last(SPEC, "sha256:2").key != last(SPEC).key
+    assert last(SPEC.model_copy(update={"base": "other"})).key == last(SPEC).key
+
+
+def test_the_key_covers_the_builder(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = last(SPEC).key
+    monkeypatch.setattr(images, "BUILDER", 999)
+    raised = last(SPEC).key
+    monkeypatch.setattr(handed, "source", lambda _: b"another stage.py")
+    assert len({before, raised, last(SPEC).key}) == 3
+
+
+def test_other_python_packages_share_the_stages_before() -> None:
+    other = SPEC.model_copy(update={"requirements": ("numpy", "pytest")})
+    mine, theirs = stages(SPEC, "1"), stages(other, "1")
+    assert [stage.kind for stage in mine] == ["tools", "system", "packages"]
+    assert mine[:2] == theirs[:2]
+
+
+def test_stages_without_content_are_left_out() -> None:
+    assert [s.kind for s in stages(ImageSpec(base="", requirements=("a",)), "1")] == [
+        "tools",
+        "packages",
+    ]
+    assert [s.kind for s in stages(ImageSpec(base="", system_packages=("a",)), "1")] == [
+        "tools",
+        "system",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pandas; id",
+        "--index-url=http://x",
+        "-r/etc/passwd",
+        "a\nRUN b",
+        "a b",
+        "a @ http://x",
+        "git+https://x",
+        "./local",
+        "",
+        "a; python_version>'3'",
+        "$(id)",
+        "pandas\n",
+    ],
+)
+def test_what_is_no_requirement_reaches_no_installer(name: str) -> None:
+    failure = invalid(ImageSpec(base="", requirements=("pytest", name)))
+    assert failure is not None
+    assert (failure.cause, failure.packages) == ("unknown_package", (name,))
+
+
+@pytest.mark.parametrize(
+    "name", ["git; id", "-o=x", "git-", "a\nb", "A", "", "git curl", "./x.deb", "git/sid", "git=1"]
+)
+def test_what_is_no_system_package_reaches_no_installer(name: str) -> None:
+    failure = invalid(ImageSpec(base="", system_packages=(name,)))
+    assert failure is not None
+    assert (failure.cause, failure.packages) == ("unknown_system_package", (name,))
+
+
+def test_plain_names_pass() -> None:
+    names = ("pandas[excel,aws]>=2,<3", "zope.interface", "a==1.0.*")
+    assert invalid(ImageSpec(base="", requirements=names, system_packages=("g++", "lib2"))) is None
+
+
+def test_an_image_forgets_the_owner_of_its_container() -> None:
+    base = {"Id": "1", "Config": {"Env": ["PATH=/base/bin", "X=1"]}}
+    stage = Stage("packages", "parent", "key", ("a", "b"), ('echo "quoted"\nline',))
+    changes = images._changes(stage, base, Told(end={"python": "3.12"}))
+    assert 'LABEL "codetape.owner"=""' in changes
+    assert "ENV PATH=/opt/venv/bin:/base/bin" in changes
+    assert not any("\n" in change for change in changes)
+
+
+HOST = {
+    "AWS_SECRET_ACCESS_KEY": "canary",
+    "HOME": "/home/me",
+    "HTTPS_PROXY": "http://user:canary@proxy:3128",
+    "OPENAI_API_KEY": "canary",
+    "PATH": "/bin",
+    "PIP_CERT": "/host/ca.pem",
+    "PIP_EXTRA_INDEX_URL": "file:///opt/index",
+    "PIP_FIND_LINKS": "/opt/wheels",
+    "PIP_INDEX_URL": "https://index.example/simple",
+    "UV_CACHE_DIR": "/cache",
+}
+
+
+def test_a_build_sees_only_where_packages_come_from() -> None:
+    seen = Settings.read(HOST).environment
+    assert {name for name in seen if name not in ("NO_COLOR", "LC_ALL")} == {
+        "HTTPS_PROXY",
+        "PIP_INDEX_URL",
+        "UV_DEFAULT_INDEX",
+    }
+    assert seen["UV_DEFAULT_INDEX"] == HOST["PIP_INDEX_URL"]
+
+
+def test_the_bundle_of_certificates_is_the_first_that_is_there(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("")
+    host = {"CODETAPE_CA_BUNDLE": str(tmp_path / "absent"), "PIP_CERT": str(tmp_path / "ca.pem")}
+    assert Settings.read(host).certificates == tmp_path / "ca.pem"
+    assert Settings.read({}).certificates is None
+
+
+def test_the_base_image_is_a_setting() -> None:
+    assert Settings.read({"CODETAPE_BASE_IMAGE": "mine:1"}).base == "mine:1"
+    assert Settings.read({}).on("other:1").base == "other:1"
+
+
+def test_a_log_keeps_no_password_of_an_address() -> None:
+    said = "Looking at https://user:secret@index.example/simple and https://plain.example"
+    kept = without_passwords(said)
+    assert "secret" not in kept
+    assert kept.endswith("https://***@index.example/simple and https://plain.example")
