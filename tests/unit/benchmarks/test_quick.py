@@ -1,0 +1,38 @@
+"""The benchmarks run, and print every figure; what they measure is not judged here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+FIGURES = (
+    "durable appends",
+    "- with requests",
+    "a durable step, number",
+    "- in CPU seconds",
+    "replay, all comparisons",
+    "fold alone",
+    "- with reading from SQLite",
+    "happy path in memory",
+    "- sessions per second",
+    "a session of twenty events on disk",
+    "import codetape",
+    "codetape --help",
+    "- python -c pass",
+)
+
+
+@pytest.mark.slow
+def test_a_quick_run_prints_every_figure_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--folder", str(tmp_path)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+    lines = run.stdout.split("\n\n")[0].rstrip().split("\n")[2:]
+    assert [line.startswith(name) for line, name in zip(lines, FIGURES, strict=True)] == [True] * 13
+    assert max(map(len, lines)) <= 80
+    assert not list(tmp_path.iterdir())
