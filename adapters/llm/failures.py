@@ -7,6 +7,7 @@ come as an error 500. The chain of causes tells them apart. Nothing here imports
 from __future__ import annotations
 
 import builtins
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -23,8 +24,11 @@ _HTTP = {"HTTPStatusError"}
 _DEADLINE = {"TimeoutError", "TimeoutException", "Timeout", "APITimeoutError"}
 _TRANSPORT = {"TransportError", "ConnectionError", "gaierror", "SSLError", "ClientConnectionError"}
 _MID_STREAM = {"MidStreamFallbackError"}
+_UNSUPPORTED = {"UnsupportedParamsError"}  # LiteLLM's own, before it asks anyone
 _MESSAGE_LIMIT = 1000  # characters; some servers answer with a page of HTML
-_OURS = re.compile(r"^(?:litellm\.\w+: |\w+Error: |\w+Exception - )+")  # LiteLLM's prefixes
+_OURS = re.compile(
+    r"^(?:litellm\.\w+: |\w+Error: |\w+(?:Exception|Error) - )+"
+)  # LiteLLM's prefixes
 _SECONDS = re.compile(r"\d+(?:\.\d*)?", re.ASCII)
 
 
@@ -119,6 +123,8 @@ def _outcome(chain: tuple[BaseException, ...]) -> Outcome:
     quota = _first(chain, "code") == "insufficient_quota"
     if names & _HTTP or _headers(chain):
         return _by_status(status, quota=quota)
+    if names & _UNSUPPORTED:
+        return "unsupported", False
     if names & _DEADLINE:
         return "timeout", True
     if names & _TRANSPORT:
@@ -148,6 +154,8 @@ def _by_status(status: object, *, quota: bool) -> Outcome:
 
 def _in_stream(chain: tuple[BaseException, ...]) -> Outcome:
     """An error that came as an event of a stream which had begun with status 200."""
+    if "finish_reason was received" in str(chain[0]):
+        return "connection", True
     told = f"{_first(chain, 'code')} {_first(chain, 'type')}"
     return ("rate_limited" if "429" in told or "rate_limit" in told else "server_error"), True
 
@@ -155,8 +163,26 @@ def _in_stream(chain: tuple[BaseException, ...]) -> Outcome:
 def _words(chain: tuple[BaseException, ...], reason: str) -> str:
     """Return what the provider said, or what the network said."""
     body = _first(chain, "body")
-    said = body.get("message") if isinstance(body, Mapping) else None
-    step = chain[-1] if reason == "connection" else chain[0]
-    text = str(said or step or type(step).__name__)
+    # The outermost names the libraries of the way, the innermost what the network did.
+    steps = reversed(chain) if reason == "connection" else chain
+    text = next(filter(None, map(str, steps)), type(chain[0]).__name__)
     text = text.partition("Traceback (most recent call last)")[0]
-    return _OURS.sub("", text).strip() or type(step).__name__
+    said = _told(body) or _told(_json_in(text)) or text.partition(" Original exception: ")[0]
+    return _OURS.sub("", said).strip() or type(chain[0]).__name__
+
+
+def _told(body: object) -> str | None:
+    """Return the message of an error object, which providers wrap or don't."""
+    if not isinstance(body, Mapping):
+        return None
+    message = body.get("message")
+    return message if isinstance(message, str) else _told(body.get("error"))
+
+
+def _json_in(text: str) -> object:
+    """Return the JSON object that LiteLLM has put into a message as it came; None without one."""
+    begin, end = text.find("{"), text.rfind("}")
+    try:
+        return json.loads(text[begin : end + 1])
+    except ValueError:
+        return None

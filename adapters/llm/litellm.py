@@ -63,8 +63,8 @@ def check_model(model: str) -> None:
         return
     if provider in known or _provider(litellm, model) is None:
         message = (
-            f"model {model!r} names no provider: write provider/model, such as anthropic/{model}, "
-            f"or openai/{model} for a server that speaks OpenAI's protocol"
+            f"model {model!r} names no provider that LiteLLM knows: write provider/model, such as "
+            "anthropic/claude-sonnet-4-5, or openai/NAME for a server that speaks OpenAI's protocol"
         )
         raise ValueError(message)
 
@@ -106,7 +106,8 @@ class LiteLlm:
     async def complete(self, call: LlmCall) -> Answer:
         """Answer one call. Raises LlmError; cancelling the task ends the call."""
         litellm = await asyncio.to_thread(load)
-        exchange = _Exchange(litellm, call, self._key(litellm, call.model), self._api_base)
+        key, secrets = self._key(litellm, call.model), self._secrets(litellm, call.model)
+        exchange = _Exchange(litellm, call, key=key, base=self._api_base, secrets=secrets)
         total = min(call.seconds, self._timeout or call.seconds)
         try:
             async with asyncio.timeout(total):
@@ -118,7 +119,7 @@ class LiteLlm:
             raise
         except Exception as error:  # noqa: BLE001 - any class may come out of LiteLLM
             # No cause: what a provider answers may hold the key.
-            raise LlmError(self._failure(exchange, error)) from None
+            raise LlmError(exchange.failure(error)) from None
 
     async def _ask(self, exchange: _Exchange) -> Answer:
         """Ask until the model takes the request; each turn leaves out what it has refused."""
@@ -147,28 +148,30 @@ class LiteLlm:
             if not key:
                 raise LlmError(_no_key(model, self._api_key_env))
             return key
-        if self._api_base is not None and litellm.validate_environment(model)["missing_keys"]:
+        if self._api_base is not None and _missing(litellm, model):
             return _NO_KEY
         return None
 
-    def _failure(self, exchange: _Exchange, error: Exception) -> CallFailure:
-        litellm, model = exchange.litellm, exchange.call.model
+    def _secrets(self, litellm: Module, model: str) -> dict[str, str]:
+        """Return the key that is sent, by the name of its variable."""
         variable = self._api_key_env or f"{_provider(litellm, model)}_API_KEY".upper()
-        failure = failures.failure_of(error, {variable: self._getenv(variable) or ""})
-        if failure.reason in ("timeout", "connection") or failures.answered(error):
-            return failure
-        # LiteLLM reports a missing key as an error 500.
-        missing = (
-            litellm.validate_environment(model)["missing_keys"] if exchange.key is None else ()
-        )
-        return _no_key(model, *missing) if missing else failure
+        return {variable: self._getenv(variable) or ""}
 
 
 class _Exchange:
     """One call, as it is put to LiteLLM."""
 
-    def __init__(self, litellm: Module, call: LlmCall, key: str | None, base: str | None) -> None:
-        self.litellm, self.call, self.key, self._base = litellm, call, key, base
+    def __init__(
+        self,
+        litellm: Module,
+        call: LlmCall,
+        *,
+        key: str | None,
+        base: str | None,
+        secrets: dict[str, str],
+    ) -> None:
+        self._litellm, self.call = litellm, call
+        self._key, self._base, self._secrets = key, base, secrets
 
     def wanted(self) -> quirks.Request:
         """Return the members of the request that a model may refuse."""
@@ -182,7 +185,7 @@ class _Exchange:
             **sent,
             "model": self.call.model,
             "messages": quirks.messages(self.call, schema_in_prompt=self._schema_in_prompt(sent)),
-            "api_key": self.key,
+            "api_key": self._key,
             "api_base": self._base,
             "timeout": self.call.seconds,  # shorter deadlines end the task
             "num_retries": 0,  # the rules own retries
@@ -193,7 +196,7 @@ class _Exchange:
         }
         if "stream" not in sent:
             return await self._ask_whole(request)
-        stream = await self.litellm.acompletion(**request)
+        stream = await self._litellm.acompletion(**request)
         try:
             return await read_stream(stream, idle)
         finally:
@@ -201,15 +204,15 @@ class _Exchange:
 
     async def _ask_whole(self, request: dict[str, Any]) -> Reading:
         try:
-            return read_whole(await self.litellm.acompletion(**request))
-        except self.litellm.exceptions.InternalServerError as error:
+            return read_whole(await self._litellm.acompletion(**request))
+        except self._litellm.exceptions.InternalServerError as error:
             if "Invalid response object" in str(error):
                 return Reading()  # a choice without a message: LiteLLM trips over it
             raise
 
     def answer(self, reading: Reading, notes: tuple[str, ...]) -> Answer:
         """Return what was read. Nothing that fails from here on may lose a paid answer."""
-        refusal = "".join(reading.refusals)
+        refusal = failures.hidden("".join(reading.refusals), self._secrets)
         return Answer(
             text=reading.text,
             finish_reason=reading.finish_reason,
@@ -219,6 +222,15 @@ class _Exchange:
             request_id=reading.request_id,
             notes=(*notes, f"the model refused: {refusal}") if refusal else notes,
         )
+
+    def failure(self, error: Exception) -> CallFailure:
+        """Return what `error` means."""
+        failure = failures.failure_of(error, self._secrets)
+        if failure.reason in ("timeout", "connection") or failures.answered(error):
+            return failure
+        # LiteLLM reports a missing key as an error 500.
+        missing = self._key is None and _missing(self._litellm, self.call.model)
+        return _no_key(self.call.model, *missing) if missing else failure
 
     def notes(self, sent: quirks.Request, requests: int) -> tuple[str, ...]:
         """Say what was done beyond asking once."""
@@ -232,13 +244,13 @@ class _Exchange:
     def _schema_in_prompt(self, sent: quirks.Request) -> bool:
         """Whether the model may not know the schema otherwise: some servers ignore the member."""
         model = self.call.model
-        return "response_format" not in sent or not self.litellm.supports_response_schema(model)
+        return "response_format" not in sent or not self._litellm.supports_response_schema(model)
 
     def _cost(self, usage: object) -> float | None:
         if usage is None or price(self.call.model) is None:
             return None
         try:
-            costs = self.litellm.cost_per_token(model=self.call.model, usage_object=usage)
+            costs = self._litellm.cost_per_token(model=self.call.model, usage_object=usage)
             return float(sum(costs))
         except Exception:  # noqa: BLE001 - the answer is paid for, whatever fails here
             return None
@@ -249,6 +261,12 @@ def _provider(litellm: Module, model: str) -> str | None:
         return str(litellm.get_llm_provider(model)[1])
     except litellm.exceptions.BadRequestError:
         return None
+
+
+def _missing(litellm: Module, model: str) -> list[str]:
+    """Return the variables that LiteLLM would read for `model`, and that are not set."""
+    names: list[str] = litellm.validate_environment(model)["missing_keys"]
+    return names
 
 
 def _no_key(model: str, *variables: str) -> CallFailure:

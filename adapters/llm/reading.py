@@ -7,6 +7,7 @@ counts tokens itself where none were told. What only LiteLLM says is not taken f
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ Stream = Any
 
 _REQUEST_ID = ("llm_provider-x-request-id", "llm_provider-request-id", "request-id")
 _EVENTS = "text/event-stream"
+_INVENTED_ID = re.compile(r"chatcmpl-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # LiteLLM's own
 
 
 class NotStreamed(Exception):
@@ -61,6 +63,8 @@ class Reading:
     def _take_hidden(self, hidden: Mapping[str, Any]) -> None:
         headers = hidden.get("additional_headers") or {}
         model, answer_id = hidden.get("provider_response_model"), hidden.get("received_model_id")
+        if answer_id and _INVENTED_ID.fullmatch(answer_id):
+            answer_id = None
         found = [headers.get(name) for name in _REQUEST_ID]
         self.request_id = next(filter(None, found), None) or answer_id or self.request_id
         self.media_type = headers.get("llm_provider-content-type", self.media_type)

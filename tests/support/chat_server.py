@@ -59,6 +59,7 @@ class ChatServer:
         self._http.chat = self
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
         self.requests: list[Request] = []
+        self.asked = threading.Event()  # a request has come
         self.hung_up = threading.Event()  # a client went away before it had its answer
         self.closing = threading.Event()
 
@@ -84,6 +85,7 @@ class ChatServer:
         """Record a request and decide what to answer."""
         with self._lock:
             self.requests.append(request)
+            self.asked.set()
             return self._refusal(request) or self._next(request)
 
     def _refusal(self, request: Request) -> Reply | None:

@@ -1,0 +1,153 @@
+"""What LiteLLM may do to the process around it: keys, names, output, imports."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codetape.adapters.llm.litellm import LiteLlm, check_model
+from codetape.engine.ports import LlmError
+from tests.support.chat_calls import KEY, PLAIN, ask, failure_of, make
+from tests.support.chat_replies import Reply
+from tests.support.chat_server import ChatServer, refusal
+
+# --- keys -----------------------------------------------------------------------------------------
+
+
+def test_a_missing_key_names_the_variable_and_asks_nobody() -> None:
+    with ChatServer([Reply("x")]) as server:
+        for environment in ({}, {"MY_KEY": ""}):
+            llm = LiteLlm(api_key_env="MY_KEY", api_base=server.base, getenv=environment.get)
+            failure = failure_of(llm)
+            assert (failure.reason, failure.retryable) == ("auth", False)
+            assert failure.message.endswith("set the environment variable MY_KEY")
+    assert server.requests == []
+
+
+def test_the_variable_of_the_provider_is_named_where_none_was_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    failure = failure_of(LiteLlm())
+    assert (failure.reason, failure.retryable) == ("auth", False)
+    assert failure.message.endswith("set the environment variable OPENAI_API_KEY")
+
+
+def test_a_server_at_home_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with ChatServer([Reply("x")]) as server:
+        assert asyncio.run(LiteLlm(api_base=server.base).complete(PLAIN)).text == "x"
+
+
+def test_the_key_of_the_provider_is_used_where_none_was_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with ChatServer([refusal(401, f"wrong key {KEY}")], key=KEY) as server:
+        failure = failure_of(LiteLlm(api_base=server.base, getenv=os.environ.get))
+    assert failure.message == "wrong key $OPENAI_API_KEY"
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 500])
+def test_a_key_that_a_provider_repeats_is_not_repeated_here(status: int) -> None:
+    with (
+        ChatServer([refusal(status, f"no entry with {KEY}, {KEY}!")]) as server,
+        pytest.raises(LlmError) as caught,
+    ):
+        asyncio.run(make(server).complete(PLAIN))
+    assert caught.value.failure.message == "no entry with $MY_KEY, $MY_KEY!"
+    assert KEY not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_a_refusal_that_repeats_the_key_does_not(capfd: pytest.CaptureFixture[str]) -> None:
+    with ChatServer([Reply(None, refusal=f"not with {KEY}")]) as server:
+        answer = ask(server, PLAIN)
+    assert answer.notes == ("the model refused: not with $MY_KEY",)
+    assert KEY not in "".join(capfd.readouterr())
+
+
+# --- names of models ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["gpt-4.1", "openai/anything", "ollama/llama3", "azure/mine"])
+def test_a_model_with_a_provider(model: str) -> None:
+    check_model(model)
+
+
+@pytest.mark.parametrize(
+    "model", ["my-model", "", "/", "openai/", "/gpt", "no-such/gpt", " gpt-4.1"]
+)
+def test_a_model_without_a_provider_is_named_in_one_line(model: str) -> None:
+    with pytest.raises(ValueError, match="write provider/model") as caught:
+        check_model(model)
+    assert str(caught.value).startswith(f"model {model!r} ")
+    assert "\n" not in str(caught.value)
+
+
+# --- the process ----------------------------------------------------------------------------------
+
+
+def test_nothing_is_printed_whatever_happens(capfd: pytest.CaptureFixture[str]) -> None:
+    replies = [
+        refusal(500, "broke"),
+        refusal(400, "no"),
+        Reply("x", cut="in_body"),
+        Reply("x", finish_reason="a new word"),
+    ]
+    with ChatServer(replies) as server:
+        for _ in replies[:3]:
+            failure_of(make(server))
+        ask(server, PLAIN)
+    with pytest.raises(ValueError, match="names no provider"):
+        check_model("my-model")
+    assert capfd.readouterr() == ("", "")
+
+
+SCRIPT = """
+import asyncio, sys
+from codetape.adapters.llm.litellm import LiteLlm
+from codetape.states.values import LlmCall, Message
+assert "litellm" not in sys.modules, "imported before it is used"
+
+async def ticks(done):
+    count = 0
+    while not done.is_set():
+        await asyncio.sleep(0.02)
+        count += 1
+    return count
+
+async def main():
+    done = asyncio.Event()
+    ticking = asyncio.create_task(ticks(done))
+    call = LlmCall(kind="code", model="gpt-4.1", messages=(Message(role="user", parts=("hi",)),))
+    answer = await LiteLlm(api_base=sys.argv[1]).complete(call)
+    done.set()
+    return answer.text, await ticking
+
+text, count = asyncio.run(main())
+assert count > 10, f"the event loop stood still: {count}"
+print(text)
+"""
+
+
+def test_the_first_call_imports_litellm_off_the_network_and_beside_the_event_loop(
+    tmp_path: Path,
+) -> None:
+    environment = {"PATH": os.environ["PATH"], "HTTPS_PROXY": "http://127.0.0.1:9"}
+    with ChatServer([Reply("quiet")]) as server:
+        done = subprocess.run(
+            [sys.executable, "-W", "error::ResourceWarning", "-c", SCRIPT, server.base],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+    assert (done.stdout, done.stderr, done.returncode) == ("quiet\n", "", 0)
