@@ -14,6 +14,7 @@ COMMANDS = {
     "show": "Show a session: result, events, code, tests or prompts.",
     "resume": "Go on with a session that was interrupted.",
     "replay": "Check that today's rules do what a tape says.",
+    "export": "Write a tape to one file.",
     "doctor": "Say what works here and what is missing.",
     "graph": "Print the state machine as Mermaid.",
 }

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from codetape.cli.screen import Style
     from codetape.cli.watching import Watch
     from codetape.states.machine import State
+    from codetape.states.session import Session
 
 _STYLES = {"": "", "good": "bold green", "bad": "bold red", "dim": "dim", "title": "bold"}
 _EVENTS = {
@@ -113,8 +114,16 @@ class Picture:
             )
         for name, seconds in self._watch.in_flight:
             grid = Table.grid(padding=(0, 1))
-            grid.add_row(self._spinner, _cut(f"{_DOING.get(name, name)} · {duration(seconds)}"))
+            said = [_DOING.get(name, name), duration(seconds), _try(session)]
+            grid.add_row(self._spinner, _cut(" · ".join(filter(None, said))))
             yield grid
+
+
+def _try(session: Session | None) -> str:
+    """Say that a call is made again, and how often it may be; a pause counts as its time."""
+    if session is None or not session.call_failures:
+        return ""
+    return f"try {session.call_failures + 1} of {session.job.call_retries + 1}"
 
 
 def _states(now: State | None) -> Text:

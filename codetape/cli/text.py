@@ -60,7 +60,9 @@ def duration(seconds: float | None) -> str:
 
 def money(usd: float | None) -> str:
     """Return US dollars; None is unknown, which is not 0."""
-    return "unknown" if usd is None else f"${usd:.4f}"
+    if usd is None:
+        return "unknown"
+    return f"${usd:.4f}" if usd else "$0"
 
 
 def listed(names: tuple[str, ...] | list[str], none: str = "none") -> str:

@@ -1,0 +1,189 @@
+"""The demo in real sandboxes: the same path in each, killed at every event, interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from codetape import composition, demo
+from codetape.adapters.llm.scripted import ScriptedLlm
+from codetape.adapters.store.sqlite import SqliteStore
+from codetape.cli import main
+from codetape.engine.tape import Recorded, read
+from codetape.states.events import CodeWritten
+from codetape.states.values import Answer
+
+PATH = [
+    "NeedsCode -> NeedsCode      session_opened",
+    "NeedsCode -> NeedsCode      sandbox_ready",
+    "NeedsCode -> NeedsCode      planned",
+    "NeedsCode -> NeedsTests     code_written",
+    "NeedsTests -> NeedsRebuild  tests_written",
+    "NeedsRebuild -> Testing     image_built",
+    "Testing -> Diagnosing       tests_failed",
+    "Diagnosing -> Reclassify    diagnosed",
+    "Reclassify -> NeedsCode     reclassified",
+    "NeedsCode -> Testing        code_written",
+    "Testing -> Done             tests_passed",
+]
+EVENTS = range(1, len(PATH) + 1)
+CODE = demo.script("demo")["code"][1]["code"] + "\n"
+ROOT = Path(__file__).parents[2]
+SANDBOXES = [
+    "process",
+    pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
+    pytest.param("podman", marks=pytest.mark.podman),
+]
+
+
+def path_in(text: str) -> list[str]:
+    """The transitions among the lines of a pipe."""
+    return [line[6:51].rstrip() for line in text.splitlines() if " -> " in line[6:24]]
+
+
+def session_in(store: Path) -> str:
+    with closing(SqliteStore(store)) as opened:
+        return opened.sessions()[-1].id
+
+
+def records_of(store: Path) -> list[Recorded]:
+    with closing(SqliteStore(store)) as opened:
+        return list(read(opened, opened.sessions()[-1].id))
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> list[ScriptedLlm]:
+    """The models that are made from now on."""
+    made: list[ScriptedLlm] = []
+    real = composition.make_llm
+
+    def kept(*arguments: object) -> object:
+        made.append(real(*arguments))  # type: ignore[arg-type]
+        return made[-1]
+
+    monkeypatch.setattr(composition, "make_llm", kept)
+    return made
+
+
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_demo_goes_the_same_way_in_every_sandbox(
+    sandbox: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = str(tmp_path / "demo.db")
+    assert main(["demo", "--sandbox", sandbox, "--store", store]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("The model of this demo is scripted")
+    assert path_in(shown) == PATH
+    assert "attempts:  2 of 5" in shown
+    assert "total_anomalies:  9" in shown
+    assert "boiler-room,56,4,41.36,2" in shown
+    assert demo.WRONG in shown, "the diagnosis names what is wrong"
+    assert f"codetape replay last --store {store}" in shown
+
+    assert main(["replay", "last", "--store", store]) == 0
+    assert "identical: 11 events" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store for each event after which the demo was killed."""
+    folder = tmp_path_factory.mktemp("killed")
+    run_killed(folder, "process", *EVENTS)
+    return folder
+
+
+def run_killed(folder: Path, sandbox: str, *events: int) -> None:
+    module = [sys.executable, "-m", "tests.support.demo_killed"]
+    command = [*module, str(folder), sandbox, *map(str, events)]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=100)
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_killed_at_any_event_it_ends_the_same(
+    event: int, killed: Path, models: list[ScriptedLlm], capsys: pytest.CaptureFixture[str]
+) -> None:
+    check_resumed(killed / f"{event}.db", event, models)
+    assert path_in(capsys.readouterr().out) == PATH[event:]
+
+
+@pytest.mark.bubblewrap
+def test_killed_while_the_image_is_built_in_bubblewrap(
+    tmp_path: Path, models: list[ScriptedLlm]
+) -> None:
+    run_killed(tmp_path, "bubblewrap", 5)
+    check_resumed(tmp_path / "5.db", 5, models)
+
+
+def check_resumed(store: Path, event: int, models: list[ScriptedLlm]) -> None:
+    """Resume a killed session; what was on the tape stays there and is not asked for again."""
+    before = records_of(store)
+    assert len(before) == event
+    assert main(["resume", "last", "--store", str(store)]) == 0
+    after = records_of(store)
+    assert after[:event] == before
+    assert code_of(after) == CODE
+    answered = [r for r in before if isinstance(r.event.outcome, Answer)]
+    assert sum(len(model.calls) for model in models) == 5 - len(answered)
+
+
+def code_of(records: list[Recorded]) -> str:
+    return [r.event.source for r in records if isinstance(r.event, CodeWritten)][-1]
+
+
+class Demo(subprocess.Popen[str]):
+    """The demo as a process of its own, with its output in a pipe."""
+
+    def __init__(self, store: Path) -> None:
+        command = [sys.executable, "-m", "codetape", "demo", "--sandbox", "process"]
+        super().__init__(
+            [*command, "--store", str(store)],
+            cwd=ROOT,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def until(self, words: str) -> None:
+        """Read until a line has `words` in it."""
+        assert self.stdout is not None
+        assert any(words in line for line in self.stdout), f"there was no line with {words!r}"
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Demo]:
+    with Demo(tmp_path / "demo.db") as process:
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("signal_name", ["SIGINT", "SIGTERM"])
+def test_interruption_leaves_a_session_that_goes_on(
+    signal_name: str, running: Demo, tmp_path: Path, models: list[ScriptedLlm]
+) -> None:
+    running.until("image_built")
+    os.kill(running.pid, signal.Signals[signal_name])
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    store = tmp_path / "demo.db"
+    records = records_of(store)
+    assert records[-1].event.name == "paused"
+    assert "; session " in said
+    assert f" is kept. Go on with: codetape resume {session_in(store)} --store {store}\n" in said
+    check_resumed(store, len(records), models)
+
+
+def test_reader_that_goes_away_does_not_end_the_session(running: Demo, tmp_path: Path) -> None:
+    running.until("planned")
+    assert running.stdout is not None
+    running.stdout.close()
+    assert running.wait(timeout=60) == 1
+    assert running.stderr is not None
+    assert running.stderr.read() == ""
+    assert [r.event.name for r in records_of(tmp_path / "demo.db")][-1] == "tests_passed"
