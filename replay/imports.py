@@ -16,7 +16,7 @@ from typing import Any
 from codetape.engine import codec
 from codetape.engine.chain import GENESIS, chained
 from codetape.engine.ports import DamagedTape, EventStore, StoredEvent, StoreError, UnknownSession
-from codetape.replay.export import FORMAT, blobs_of, event_line, header_of
+from codetape.replay.export import FORMAT, blobs_of, header_of
 from codetape.states.values import canonical
 
 
@@ -148,7 +148,7 @@ class _Reading:
         try:
             text = line.decode()
             value = json.loads(text)
-            if f"{canonical(value)}\n" == text:
+            if value is not None and f"{canonical(value)}\n" == text:
                 return value
         except (ValueError, RecursionError):
             pass
@@ -183,18 +183,13 @@ class _Reading:
         self._rows.append(row)
 
     def _row(self, line: dict[str, Any], header: dict[str, Any]) -> StoredEvent:
-        try:
-            row = StoredEvent(
-                session=str(header["session"]),
-                seq=line["event"],
-                data=canonical(line["data"]),
-                **{name: line[name] for name in _AS_IN_ROW},
-            )
-        except KeyError as missing:
-            raise self._bad(f"{missing} is missing") from missing
-        if event_line(row, line["data"]).keys() != line.keys():
-            raise self._bad("it has a field that events do not have")
-        return row
+        """Return the row of an event's line: these fields, of these types, and no others."""
+        if {name: type(value) for name, value in line.items()} not in _FORMS:
+            raise self._bad("it does not have the fields of an event")
+        row = {name: line[name] for name in line.keys() - {"event", "data"}}
+        return StoredEvent(
+            session=str(header["session"]), seq=line["event"], data=canonical(line["data"]), **row
+        )
 
     def _check_blobs(self, row: StoredEvent) -> None:
         """The blobs since the last event are those that this one needs first, in their order."""
@@ -224,4 +219,9 @@ class _Reading:
             raise self._bad("there is more after the end line")
 
 
-_AS_IN_ROW = ("name", "version", "source", "dest", "request_key", "at", "hash")
+_TEXTS = ("at", "dest", "hash", "name", "source")
+_FORMS = tuple(
+    {**dict.fromkeys(_TEXTS, str), "data": dict, "event": int, "version": int, "request_key": key}
+    for key in (str, type(None))
+)
+"""The types of an event's fields: with a request, and without one."""
