@@ -159,7 +159,7 @@ def _install(
 ) -> BuildFailure | None:
     """Make an environment in `folder`; one command after the other, until one fails."""
     tool = installer()
-    commands = [tool.create(interpreter.executable, folder)]
+    commands = [tool.create(interpreter.executable, folder, empty=not requirements)]
     if requirements:
         commands += [tool.install(folder, requirements), tool.check(folder)]
     log = ""

@@ -59,7 +59,7 @@ class Kept:
     def bytes(self) -> bytes:
         """Return what was kept, with the count of what was cut between head and tail."""
         tail = b"".join(self._tail)
-        surplus = max(0, len(tail) - self._half) if self._cut else 0
+        surplus = max(0, len(tail) - self._half)
         cut = self._cut + surplus
         note = f"\n[{cut} bytes cut]\n".encode() if cut else b""
         return bytes(self._head) + note + tail[surplus:]
@@ -109,8 +109,8 @@ class Launch:
     `kill` ends the whole tree and returns when it is gone; it is called exactly once, also when the
     main process has ended by itself. `watch` is asked every TICK seconds whether some limit was
     passed. `stdin` is what the process reads before its standard input ends; it fits into a pipe.
-    `report` is the reading end of a pipe whose writing end is among `inherited`; all of those are
-    closed here as soon as the process has them.
+    `report` is the reading end of a pipe whose writing end is among `inherited`; those are
+    closed here as soon as the process has them, and the reading end at the end.
     """
 
     argv: tuple[str, ...]
@@ -168,6 +168,10 @@ def _start(launch: Launch) -> subprocess.Popen[bytes]:
             umask=0o022,
             bufsize=0,
         )
+    except OSError:
+        if launch.report is not None:
+            os.close(launch.report)
+        raise
     finally:
         for descriptor in launch.inherited:
             os.close(descriptor)

@@ -101,13 +101,11 @@ class LimitContract(SandboxCase):
         assert verdicts(outcome.report) == {"test_a": "passed"}
         assert "in b" in outcome.stdout
 
-    @pytest.mark.parametrize("how", [DAEMON, ORPHAN], ids=["daemon", "orphan"])
-    def test_the_limit_of_time_ends_the_whole_tree(self, make: Runs, how: str) -> None:
-        mark = f"canary-{uuid.uuid4().hex}"
-        code = f"{how}\nstart({mark!r})\nprint('started', flush=True)\ntime.sleep(60)"
-        outcome = make.script(code, limits=Limits(seconds=1.5))
-        assert (outcome.timed_out, outcome.stdout) == (True, "started\n")
-        assert running_with(mark) == []
+    def test_the_limit_of_time_ends_the_whole_tree(self, make: Runs) -> None:
+        _ends_with_the_limit(make, DAEMON)
+
+    def test_the_limit_of_time_ends_who_left_no_trace(self, make: Runs) -> None:
+        _ends_with_the_limit(make, ORPHAN)
 
     def test_the_end_follows_the_main_process(self, make: Runs) -> None:
         mark = f"canary-{uuid.uuid4().hex}"
@@ -199,6 +197,14 @@ class LimitContract(SandboxCase):
     def test_a_disk_that_is_not_full_is_told_as_that(self, make: Runs) -> None:
         outcome = make.script("open('/var/outputs/x', 'w').write('x')")
         assert (outcome.exit_status, outcome.disk_full) == (0, False)
+
+
+def _ends_with_the_limit(make: Runs, how: str) -> None:
+    mark = f"canary-{uuid.uuid4().hex}"
+    code = f"{how}\nstart({mark!r})\nprint('started', flush=True)\ntime.sleep(60)"
+    outcome = make.script(code, limits=Limits(seconds=1.5))
+    assert (outcome.timed_out, outcome.stdout) == (True, "started\n")
+    assert running_with(mark) == []
 
 
 def _appears(mark: str) -> bool:

@@ -1,0 +1,137 @@
+"""Environments appear whole or not at all, once, and only what can be had."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codetape.adapters.sandbox import environments
+from codetape.adapters.sandbox.environments import MARK, Environments
+from codetape.adapters.sandbox.installers import Pip
+from codetape.adapters.sandbox.interpreters import find, reachable
+from codetape.adapters.sandbox.supervise import Wish
+from codetape.engine.ports import SandboxBroken
+from codetape.states.values import BuildFailure, ImageRef, ImageSpec
+
+EMPTY = ImageSpec(base="python")
+
+
+@pytest.fixture
+def wish() -> Iterator[Wish]:
+    made = Wish()
+    yield made
+    made.close()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.suffix != ".lock")
+
+
+def test_a_build_is_whole_and_found_again(tmp_path: Path, wish: Wish) -> None:
+    cache = Environments(tmp_path)
+    first, second = cache.build(EMPTY, wish), cache.build(EMPTY, wish)
+    assert isinstance(first, ImageRef)
+    assert second == first.model_copy(update={"cached": True})
+    assert names(tmp_path) == [first.ref]
+    assert json.loads((cache.path(first) / MARK).read_text())["requirements"] == []
+
+
+def test_half_an_environment_is_built_again(tmp_path: Path, wish: Wish) -> None:
+    cache = Environments(tmp_path)
+    first = cache.build(EMPTY, wish)
+    assert isinstance(first, ImageRef)
+    (tmp_path / first.ref / MARK).unlink()
+    again = cache.build(EMPTY, wish)
+    assert isinstance(again, ImageRef)
+    assert again.cached is False
+    assert (tmp_path / first.ref / "bin/python").exists()
+
+
+def test_many_that_ask_at_once_build_once(tmp_path: Path) -> None:
+    built: list[ImageRef | BuildFailure] = []
+
+    def ask() -> None:
+        wish = Wish()
+        built.append(Environments(tmp_path).build(EMPTY, wish))
+        wish.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(str(image.cached) for image in built if isinstance(image, ImageRef)) == (
+        ["False"] + ["True"] * 7
+    )
+
+
+def test_a_build_that_is_not_wanted_any_more_leaves_nothing(tmp_path: Path, wish: Wish) -> None:
+    wish.make()
+    assert isinstance(Environments(tmp_path).build(EMPTY, wish), BuildFailure)
+    assert names(tmp_path) == []
+
+
+def test_a_build_has_a_limit_of_time(tmp_path: Path, wish: Wish) -> None:
+    failure = Environments(tmp_path, seconds=0.0).build(EMPTY, wish)
+    assert isinstance(failure, BuildFailure)
+    assert failure.cause == "timeout"
+    assert names(tmp_path) == []
+
+
+def test_the_key_is_that_of_the_content(tmp_path: Path, wish: Wish) -> None:
+    cache = Environments(tmp_path)
+    one = cache.build(ImageSpec(base="a"), wish)
+    two = cache.build(ImageSpec(base="b"), wish)
+    assert isinstance(one, ImageRef)
+    assert isinstance(two, ImageRef)
+    assert one.ref == two.ref  # an environment has no base image
+    assert one.spec_key != two.spec_key
+
+
+@pytest.mark.parametrize(
+    ("spec", "cause"),
+    [
+        (ImageSpec(base="x", system_packages=("libgl1",)), "unknown_system_package"),
+        (ImageSpec(base="x", commands=("make",)), "command"),
+        (ImageSpec(base="x", requirements=("a b",)), "unknown_package"),
+        (ImageSpec(base="x", python="3.99"), "other"),
+    ],
+)
+def test_what_cannot_be_had_is_said_at_once(
+    tmp_path: Path, wish: Wish, spec: ImageSpec, cause: str
+) -> None:
+    failure = Environments(tmp_path).build(spec, wish)
+    assert isinstance(failure, BuildFailure)
+    assert failure.cause == cause
+    assert not list(tmp_path.iterdir())
+
+
+def test_pip_serves_where_there_is_no_uv(
+    tmp_path: Path, wish: Wish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "installer", Pip)
+    image = Environments(tmp_path).build(EMPTY, wish)
+    assert isinstance(image, ImageRef)
+    assert (tmp_path / image.ref / "bin/python").exists()
+
+
+@pytest.mark.parametrize("ref", ["nothing", "../etc", ""])
+def test_an_environment_that_is_not_there_breaks(tmp_path: Path, ref: str) -> None:
+    with pytest.raises(SandboxBroken):
+        Environments(tmp_path).path(ImageRef(ref=ref, spec_key="0"))
+
+
+def test_an_interpreter_that_cannot_be_used_is_passed_over() -> None:
+    assert find(None, lambda _: False) is None
+    found = find(None, lambda one: str(one.prefix) == "/usr")
+    assert found is None or found.executable.is_relative_to("/usr")
+
+
+def test_a_closed_folder_is_not_reachable(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    (closed / "inner").mkdir(parents=True)
+    closed.chmod(0o700)
+    assert not reachable(closed / "inner")
+    assert reachable(Path("/usr/bin"))

@@ -1,0 +1,118 @@
+"""A report is read from hostile bytes: garbage can spoil it, and cannot complete it."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codetape.adapters.sandbox.report import LINE, Exit, read_report
+from codetape.states.values import TestReport
+
+NONCE = "n"
+
+
+def lines(*facts: dict[str, Any], start: int = 1) -> bytes:
+    """Return facts as the runner writes them."""
+    numbered = ({"nonce": NONCE, "seq": n, **fact} for n, fact in enumerate(facts, start))
+    return b"".join(json.dumps(fact).encode() + b"\n" for fact in numbered)
+
+
+BEGIN = {"kind": "begin", "python": "3.11"}
+FOUND = {"kind": "collected", "ids": ["test_a", "test_b"]}
+START_A = {"kind": "start", "id": "test_a"}
+PASS_A = {"kind": "result", "id": "test_a", "outcome": "passed", "phase": "call", "captured": ""}
+END = {"kind": "end"}
+WHOLE = lines(BEGIN, FOUND, START_A, PASS_A, END)
+
+
+def report(data: bytes) -> TestReport:
+    found = read_report(data, NONCE).report
+    assert found is not None
+    return found
+
+
+def test_a_whole_report_is_finished() -> None:
+    found = report(WHOLE)
+    assert (found.finished, found.collected, found.python) == (True, ("test_a", "test_b"), "3.11")
+    assert [(result.id, result.outcome) for result in found.results] == [("test_a", "passed")]
+
+
+def test_nothing_is_no_report() -> None:
+    assert read_report(b"", NONCE).report is None
+    assert read_report(WHOLE, "another nonce").report is None
+
+
+def test_a_report_that_was_cut_is_not_finished_and_knows_what_ran() -> None:
+    found = report(lines(BEGIN, FOUND, START_A))
+    assert (found.finished, found.running) == (False, "test_a")
+
+
+def test_a_lost_line_leaves_the_report_unfinished() -> None:
+    whole = WHOLE.splitlines(keepends=True)
+    for lost in range(1, len(whole) - 1):
+        assert not report(b"".join(whole[:lost] + whole[lost + 1 :])).finished
+
+
+def test_garbage_between_the_lines_is_passed_over() -> None:
+    garbage = b"\n".join(
+        [
+            b"{",
+            b"[]",
+            b"\xff\xfe",
+            b"null",
+            b"[" * 100_000,
+            b"x" * (LINE + 1),
+            b'{"nonce": "x"}',
+            b"",
+        ]
+    )
+    mixed = b"".join(line + garbage + b"\n" for line in WHOLE.splitlines(keepends=True))
+    assert report(mixed) == report(WHOLE)
+
+
+def test_nothing_counts_after_the_end_marker() -> None:
+    late = lines({"kind": "start", "id": "test_b"}, {**PASS_A, "id": "test_b"}, start=6)
+    assert report(WHOLE + late) == report(WHOLE)
+
+
+def test_the_first_result_of_a_test_stays() -> None:
+    again = lines(BEGIN, FOUND, START_A, {**PASS_A, "outcome": "failed"}, START_A, PASS_A, END)
+    found = report(again)
+    assert [result.outcome for result in found.results] == ["failed"]
+    assert not found.finished
+
+
+def test_a_result_without_a_start_or_an_id_that_was_not_found_does_not_count() -> None:
+    unknown = {"kind": "start", "id": "test_c"}
+    assert report(lines(BEGIN, FOUND, PASS_A, END)).results == ()
+    assert not report(lines(BEGIN, FOUND, unknown, END)).finished
+
+
+def test_a_line_of_the_wrong_shape_ends_the_reading() -> None:
+    for wrong in (
+        {**PASS_A, "outcome": "excellent"},
+        {**PASS_A, "more": 1},
+        {"kind": "collected", "ids": "test_a"},
+        {"kind": "error", "problem": {"type": 1}},
+        {"kind": "other"},
+        BEGIN,
+    ):
+        assert not report(lines(BEGIN, FOUND, START_A, wrong, END)).finished
+
+
+def test_how_it_ended_is_told_apart_from_what_it_found() -> None:
+    left = json.dumps(
+        {"nonce": NONCE, "kind": "exit", "status": None, "signal": 9, "peak_memory": 5}
+    )
+    assert read_report(WHOLE + left.encode(), NONCE).exit == Exit(None, 9, 5)
+    wrong = left.replace("9", '"9"').encode()
+    assert read_report(wrong, NONCE).exit is None
+
+
+@given(st.binary(), st.lists(st.integers(0, len(WHOLE) - 1), max_size=4))
+def test_no_bytes_raise(tail: bytes, spoiled: list[int]) -> None:
+    data = bytearray(WHOLE + tail)
+    for place in spoiled:
+        data[place] ^= 0x5A
+    read_report(bytes(data), NONCE)
