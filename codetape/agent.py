@@ -11,11 +11,11 @@ from typing import Any, Self
 from codetape import composition, validation
 from codetape.adapters.system import SystemClock, SystemIds
 from codetape.both import both
+from codetape.description.samples import Choice, samples_of
 from codetape.engine.loop import Engine
 from codetape.engine.ports import Clock, EventStore, Ids, Llm, Sandbox
 from codetape.engine.tape import Recorded, fold, read
 from codetape.result import Result
-from codetape.samples import samples_of
 from codetape.states.job import Budget, Declared, Job, Sample
 from codetape.states.session import Session
 from codetape.states.workflow import AUTOCODER
@@ -90,7 +90,8 @@ class AutoCoderAgent:
         self._check_model(job)
         session_id = self.ids.new()
         folder = composition.session_folder(session_id)
-        described = samples_of(samples or {}, self.max_sample_rows, folder / "samples")
+        choice = Choice(self.max_sample_rows, self.seed, folder / "samples")
+        described = samples_of(samples or {}, choice)
         job = _with_samples(job, described)
         async with _Run(self, job) as run:
             session = await run.engine.start(session_id, job)
@@ -157,10 +158,14 @@ class AutoCoderAgent:
     def _check_model(self, job: Job) -> None:
         validation.at_least("max_sample_rows", self.max_sample_rows, 1)
         validation.one_of("cache", self.cache, ("auto", "override", "disable"))
-        if self.llm is None and not job.model.startswith(composition.SCRIPTED):
-            from codetape.adapters.llm.litellm import check_model
+        if self.llm is not None:
+            return
+        if job.model.startswith(composition.SCRIPTED):
+            composition.make_llm(None, job)  # there is no model to ask but this one
+            return
+        from codetape.adapters.llm.litellm import check_model
 
-            check_model(job.model)
+        check_model(job.model)
 
 
 class _Run:

@@ -18,13 +18,25 @@ class Declared(Value):
     type: TypeName
 
 
+class Column(Value):
+    """A column of a sample that is a table. `type` is unknown if it has no values."""
+
+    name: str
+    type: str  # bool, int, float, datetime, str, object, unknown
+    nullable: bool
+
+
 class Sample(Value):
-    """Sample data for an input: where it lies on the host, and the description a model gets."""
+    """Sample data for an input: where it lies on the host, and the description a model gets.
+
+    `columns` are those of a table, empty for other files.
+    """
 
     name: str
     path: str
     file: str  # its name in the sandbox, below /var/inputs
     description: str
+    columns: tuple[Column, ...] = ()
 
 
 class Budget(Value):

@@ -1,4 +1,4 @@
-"""Sample data: from a path or a data frame to a file in the sandbox and words in a prompt."""
+"""A table in a few words, by the standard library alone: where pandas is not installed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from codetape.states.job import Sample
-
 LARGEST_READ = 1 << 20
 """Bytes of a file that are read to describe it; of a larger one the description says so."""
 
@@ -23,49 +21,13 @@ FEW = 8
 """So many different values of a column are listed one by one."""
 
 
-def samples_of(given: Mapping[str, Any], rows: int, folder: Path) -> tuple[Sample, ...]:
-    """Describe samples. A data frame is written to `folder` first, which is made if it is needed.
-
-    Raises ValueError that names the sample for a missing file or a value that is neither.
-    """
-    return tuple(_sample(name, value, rows, folder) for name, value in given.items())
-
-
-def _sample(name: str, value: Any, rows: int, folder: Path) -> Sample:
-    path = _path_of(name, value, folder)
-    description = _folder_words(path) if path.is_dir() else describe(path, rows)
-    return Sample(name=name, path=str(path), file=name + path.suffix, description=description)
-
-
-def _path_of(name: str, value: Any, folder: Path) -> Path:
-    if hasattr(value, "to_csv"):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        value.to_csv(folder / f"{name}.csv", index=False)
-        return folder / f"{name}.csv"
-    try:
-        path = Path(value).expanduser()
-    except TypeError:
-        kind = type(value).__name__
-        raise ValueError(f"samples: {name} is a path or a data frame, not {kind}") from None
-    if not path.exists():
-        raise ValueError(f"samples: {name}: there is no file {path}")
-    return path.resolve()
-
-
-def describe(path: Path, rows: int) -> str:
-    """Return what a model should know of a file, bounded: columns of a table, lines of a text."""
-    size = path.stat().st_size
+def plain_table(path: Path, rows: int) -> str | None:
+    """Return a table in words, or None if the file is none that can be read without pandas."""
     with path.open("rb") as file:
         head = file.read(LARGEST_READ)
-    cut = f" Only the first {LARGEST_READ:,} bytes were read." if size > LARGEST_READ else ""
-    try:
-        text = head.decode("utf-8-sig", "strict" if not cut else "ignore")
-    except UnicodeDecodeError:
-        return f"A binary file of {size:,} bytes, named *{path.suffix or '(no ending)'}."
-    table = _table(path, text)
-    if table is None:
-        return f"A text file of {size:,} bytes.{cut} It begins:\n{text[:SHOWN]}"
-    return _table_words(table, rows) + cut
+    cut = f" Only the first {LARGEST_READ:,} bytes were read." if len(head) == LARGEST_READ else ""
+    table = _table(path, head.decode("utf-8-sig", "ignore"))
+    return _table_words(table, rows) + cut if table else None
 
 
 def _table(path: Path, text: str) -> list[dict[str, str]] | None:
@@ -157,10 +119,3 @@ def _numbers(values: list[str]) -> list[float] | None:
         return [float(value) for value in values]
     except ValueError:
         return None
-
-
-def _folder_words(path: Path) -> str:
-    names = sorted(entry.name for entry in path.iterdir())
-    listed = "\n".join(f"- {name}" for name in names[:50])
-    more = f"\n… and {len(names) - 50} more" if len(names) > 50 else ""
-    return f"A folder of {len(names)} entries:\n{listed}{more}"

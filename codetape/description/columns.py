@@ -1,0 +1,110 @@
+"""What a model should know of a column: facts, in a few words."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from codetape.states.job import Column
+
+FEW = 12
+"""So many different values of a column are listed one by one."""
+
+LONGEST_VALUE = 60
+"""Characters of one value that are shown."""
+
+FORMATS = {
+    "e-mail addresses": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"),
+    "web addresses": re.compile(r"https?://\S+"),
+    "UUIDs": re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
+    "IPv4 addresses": re.compile(r"\d{1,3}(\.\d{1,3}){3}"),
+    "dates (YYYY-MM-DD)": re.compile(r"\d{4}-\d\d-\d\d"),
+    "moments (ISO 8601)": re.compile(
+        r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?"
+    ),
+    "dates (DD.MM.YYYY)": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"),
+    "dates (MM/DD/YYYY or DD/MM/YYYY)": re.compile(r"\d{1,2}/\d{1,2}/\d{4}"),
+    "times of day": re.compile(r"\d{1,2}:\d\d(:\d\d)?"),
+    "whole numbers as text": re.compile(r"[-+]?\d+"),
+    "numbers as text": re.compile(r"[-+]?\d+[.,]\d+"),
+    "percentages": re.compile(r"[-+]?\d+([.,]\d+)?\s*%"),
+}
+"""Forms that all values of a text column may have, the narrower ones first."""
+
+
+def column_of(name: Any, series: Any) -> Column:
+    """Return name, type and nullability of a column, as a schema needs them."""
+    return Column(name=str(name), type=_type(series), nullable=bool(series.isna().any()))
+
+
+def _type(series: Any) -> str:
+    kind = series.dtype.kind if hasattr(series.dtype, "kind") else "O"
+    if series.isna().all():
+        return "unknown"
+    if kind == "b":
+        return "bool"
+    if kind in "iu":
+        return "int"
+    if kind == "f":
+        return "float"
+    if kind == "M":
+        return "datetime"
+    return "str" if series.dropna().map(lambda value: isinstance(value, str)).all() else "object"
+
+
+def column_words(series: Any) -> str:
+    """Return type, gaps, range or values, and form of a column."""
+    column = column_of("", series)
+    gaps = int(series.isna().sum())
+    parts = [column.type, f"{gaps:,} missing" if gaps else "none missing"]
+    filled = series.dropna()
+    if len(filled) == 0:
+        return "empty"
+    parts += _values(column.type, filled)
+    if len(filled) > 1 and filled.map(str).is_unique and gaps == 0:
+        parts.append("all different: may be a key")
+    return "; ".join(parts)
+
+
+def _values(kind: str, filled: Any) -> list[str]:
+    if kind in {"int", "float"}:
+        return [_numbers(filled), *_listed(filled)]
+    if kind == "datetime":
+        return [f"from {filled.min()} to {filled.max()}"]
+    if kind == "bool":
+        return _listed(filled)
+    texts = filled.map(str)
+    return _listed(texts) or _texts(texts)
+
+
+def _numbers(filled: Any) -> str:
+    low, quarter, middle, three, high = filled.astype(float).quantile([0, 0.25, 0.5, 0.75, 1])
+    return f"from {low:g} to {high:g}, quartiles {quarter:g}, {middle:g}, {three:g}"
+
+
+def _listed(filled: Any) -> list[str]:
+    counts = filled.map(str).value_counts(sort=False)
+    if len(counts) > FEW or len(counts) == len(filled):
+        return []
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return ["values " + ", ".join(f"{shown(value)} ({count:,})" for value, count in ordered)]
+
+
+def _texts(texts: Any) -> list[str]:
+    words = [f"{texts.nunique():,} different, such as {shown(texts.iloc[0])}"]
+    if form := _form(texts):
+        words.append(form)
+    return words
+
+
+def _form(texts: Any) -> str | None:
+    stripped = [text.strip() for text in texts]
+    for name, pattern in FORMATS.items():
+        if all(pattern.fullmatch(text) for text in stripped):
+            return name
+    return None
+
+
+def shown(value: str) -> str:
+    """Quote a value, cut if it is long."""
+    return repr(value if len(value) <= LONGEST_VALUE else value[: LONGEST_VALUE - 1] + "…")
