@@ -13,18 +13,19 @@ FEW = 12
 LONGEST_VALUE = 60
 """Characters of one value that are shown."""
 
+_DATE = r"\d{4}-\d\d-\d\d"
+_TIME = r"\d{1,2}:\d\d(:\d\d)?"
+
 FORMATS = {
     "e-mail addresses": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"),
     "web addresses": re.compile(r"https?://\S+"),
     "UUIDs": re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
     "IPv4 addresses": re.compile(r"\d{1,3}(\.\d{1,3}){3}"),
-    "dates (YYYY-MM-DD)": re.compile(r"\d{4}-\d\d-\d\d"),
-    "moments (ISO 8601)": re.compile(
-        r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?"
-    ),
+    "dates (YYYY-MM-DD)": re.compile(_DATE),
+    "moments (ISO 8601)": re.compile(rf"{_DATE}[T ]{_TIME}(\.\d+)?(Z|[+-]\d\d:?\d\d)?"),
     "dates (DD.MM.YYYY)": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"),
     "dates (MM/DD/YYYY or DD/MM/YYYY)": re.compile(r"\d{1,2}/\d{1,2}/\d{4}"),
-    "times of day": re.compile(r"\d{1,2}:\d\d(:\d\d)?"),
+    "times of day": re.compile(_TIME),
     "whole numbers as text": re.compile(r"[-+]?\d+"),
     "numbers as text": re.compile(r"[-+]?\d+[.,]\d+"),
     "percentages": re.compile(r"[-+]?\d+([.,]\d+)?\s*%"),
