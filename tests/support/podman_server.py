@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-VERSION = {"Version": "4.3.1", "ApiVersion": "1.41", "Components": []}
+VERSION = {"ApiVersion": "1.41", "Components": []}
 Answer = Callable[[str, str], tuple[int, Any]]
 
 
@@ -19,6 +19,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     answer: Answer
     asked: list[str]
+    version: dict[str, Any]
     connections: list[socket.socket]
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -42,7 +43,9 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("libpod")[2].partition("?")[0]
         self.server.asked.append(f"{self.command} {path}")
         status, body = (
-            (200, VERSION) if path == "/version" else self.server.answer(self.command, path)
+            (200, self.server.version)
+            if path == "/version"
+            else self.server.answer(self.command, path)
         )
         data = json.dumps(body).encode()
         self.send_response(status)
@@ -60,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def podman_server(folder: Path, answer: Answer) -> Iterator[list[str]]:
+def podman_server(folder: Path, answer: Answer, version: str = "4.3.1") -> Iterator[list[str]]:
     """Serve `answer(method, path) -> (status, JSON)` on folder/podman/podman.sock.
 
     Yields the list of what was asked for.
@@ -68,6 +71,7 @@ def podman_server(folder: Path, answer: Answer) -> Iterator[list[str]]:
     path = folder / "podman" / "podman.sock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with _Server(os.fspath(path), _Handler) as server:
+        server.version = {**VERSION, "Version": version}
         server.answer, server.asked, server.connections = answer, [], []
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()

@@ -71,6 +71,10 @@ class Containers:
         with contextlib.suppress(Missing, SandboxBroken):
             self._service.post(f"/containers/{name}/kill", params={"signal": "KILL"})
 
+    def killed_for_memory(self, name: str) -> bool:
+        """Say whether podman saw it; where the runtime does not tell podman, this is false."""
+        return bool(self._service.get(f"/containers/{name}/json").json()["State"]["OOMKilled"])
+
     def said(self, name: str, *, stderr: bool = False) -> bytes:
         """Return what process 1 wrote to one of its streams."""
         params = {"stdout": str(not stderr).lower(), "stderr": str(stderr).lower()}

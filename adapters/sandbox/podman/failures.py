@@ -42,20 +42,19 @@ def explain(step: str, text: str, log: str, asked: Iterable[str]) -> BuildFailur
 
     `asked` are the names or commands that the stage was about.
     """
-    plain = re.sub(r"[^!-~]+", " ", text)  # uv draws a tree and breaks its lines
     names = tuple(asked)
-    if DISK.search(plain):
+    if DISK.search(text):
         return _failure("disk", f"the disk is full: {_end(text)}", log, ())
     if step == "command":
         return _failure("command", f"a command failed: {names[0]}: {_end(text)}", log, names)
     if step in ("system", "index"):
-        return _system(plain, text, log, names)
-    return _packages(step, plain, text, log, names)
+        return _system(text, log, names)
+    return _packages(step, text, log, names)
 
 
-def _packages(step: str, plain: str, text: str, log: str, names: tuple[str, ...]) -> BuildFailure:
+def _packages(step: str, text: str, log: str, names: tuple[str, ...]) -> BuildFailure:
     """Make a failure of what uv or pip complains of."""
-    cause, said = diagnose(plain)
+    cause, said = diagnose(text)
     if step == "check":
         return _failure("conflict", f"the packages do not fit together: {_end(text)}", log, ())
     unknown = tuple(name for name in map(_bare, names) if name in said)
@@ -73,17 +72,17 @@ def _bare(requirement: str) -> str:
     return canonicalize_name(Requirement(requirement).name)
 
 
-def _system(plain: str, text: str, log: str, names: tuple[str, ...]) -> BuildFailure:
+def _system(text: str, log: str, names: tuple[str, ...]) -> BuildFailure:
     """Tell the wordings of apt apart."""
-    found = {name for words in UNKNOWN_SYSTEM for name in re.findall(words, plain, re.IGNORECASE)}
+    found = {name for words in UNKNOWN_SYSTEM for name in re.findall(words, text, re.IGNORECASE)}
     unknown = tuple(name for name in names if name in found)
     if unknown:
         message = f"there is no system package {', '.join(unknown)}"
         return _failure("unknown_system_package", message, log, unknown)
-    if DOWNLOAD.search(plain):
+    if DOWNLOAD.search(text):
         message = f"a system package could not be downloaded: {_end(text)}"
         return _failure("download", message, log, ())
-    if CONFLICT_SYSTEM.search(plain):
+    if CONFLICT_SYSTEM.search(text):
         message = f"the system packages cannot be had together: {_end(text)}"
         return _failure("conflict", message, log, ())
     return _failure("other", f"installing system packages failed: {_end(text)}", log, ())

@@ -56,7 +56,10 @@ class Job:
         if status is None:
             self._end()
         self.check()
-        return self._listen(status)
+        told = self._listen(status)
+        told.late = status is None
+        told.oom = told.end is None and self._containers.killed_for_memory(self.name)
+        return told
 
     def _end(self) -> None:
         """Kill, and see that it is over."""

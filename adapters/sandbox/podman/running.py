@@ -141,7 +141,12 @@ class Run:
         return [f"{above}/{each}" if above else each for each in refused]
 
     def _outcome(self, told: Told, collected: files.Collected) -> RunOutcome:
-        end = told.end or {"timed_out": True, "signal": 9}
+        # Without an end, process 1 was killed: by us for being late, or by the kernel or an operator.
+        end = told.end or {
+            "timed_out": told.late,
+            "signal": 9,
+            "oom_kills": 1 if told.oom else None,
+        }
         heard = report.read_report(told.report, self._nonce)
         ended = heard.exit or report.Exit(end.get("status"), end.get("signal"), None)
         kills = end.get("oom_kills")

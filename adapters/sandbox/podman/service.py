@@ -27,6 +27,7 @@ from codetape.states.values import SandboxFailure
 
 INSTALL = "install podman (Debian, Ubuntu: apt-get install podman; Fedora: dnf install podman)"
 LIBRARY = "pip install --upgrade podman requests urllib3"
+OLDEST = 4  # major version; the ones before lack the commit options and API that are used
 STARTING = 20.0  # seconds that a service of our own may take to answer
 CONNECTIONS = 64  # kept for reuse; more are made where they are needed
 # The service ends with us, however we end: the pipe of its standard input is closed then.
@@ -187,13 +188,16 @@ def _try(url: str) -> tuple[Any, str]:
     client = None
     try:
         client = library().PodmanClient(base_url=url, timeout=30.0, max_pool_size=CONNECTIONS)
-        client.version()
+        version = str(client.version()["Version"])
     except SandboxBroken:
         raise
     except Exception as error:  # noqa: BLE001 - a transport of another version may raise anything
         if client is not None:
             client.close()
         return None, _explained(error)
+    if int(version.partition(".")[0]) < OLDEST:
+        client.close()
+        return None, f"podman {version} is too old: {OLDEST} or later is needed"
     return client, ""
 
 

@@ -29,15 +29,15 @@ def of_inputs(
     Host files are copied, readable for everybody: a run sees what there was when it started, and
     whoever runs inside need not be able to reach them.
     """
-    texts = {
-        f"{folder}/{checked(file.name)}": file.text.encode("utf-8", "surrogatepass")
-        for file in files
-    }
-    # A text comes after a host file of the same name, and so takes its place.
     try:
+        # A text comes after a host file of the same name, and so takes its place.
         for host_file in host_files:
             yield from _host(Path(host_file.path), f"{folder}/{checked(host_file.name)}")
-    except OSError as error:
+        texts = {
+            f"{folder}/{checked(file.name)}": file.text.encode("utf-8", "surrogatepass")
+            for file in files
+        }
+    except (OSError, ValueError) as error:
         raise SandboxBroken(SandboxFailure(message=f"an input cannot be given: {error}")) from error
     yield from of_bytes({**texts, **more})
 

@@ -15,11 +15,15 @@ STREAMS = ("out", "out-tail", "err", "err-tail", "report")
 class Told:
     """The facts of a run. `end` is None if process 1 was ended from outside before it could tell.
 
-    `refused` names limits that are not in force, with what is; nothing was run then.
+    `refused` names limits that are not in force, with what is; nothing was run then. `late` says that
+    the host had to end process 1, which had not kept its own limit; `oom` that podman says it was
+    killed for memory.
     """
 
     end: dict[str, Any] | None = None
     refused: dict[str, Any] = field(default_factory=dict)
+    late: bool = False
+    oom: bool = False
     streams: dict[str, bytes] = field(default_factory=dict)
 
     @property

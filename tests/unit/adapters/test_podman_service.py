@@ -91,6 +91,14 @@ def test_the_first_candidate_that_answers_is_taken(host: Host, tmp_path: Path) -
         assert asked == ["GET /version", "GET /info"]
 
 
+def test_a_podman_that_is_too_old_is_reported(host: Host, tmp_path: Path) -> None:
+    with (
+        podman_server(tmp_path, lambda *_: (200, {}), version="3.4.4"),
+        pytest.raises(SandboxBroken, match=r"podman 3\.4\.4 is too old"),
+    ):
+        host().get("/info")
+
+
 def test_what_is_not_there_is_no_broken_sandbox(host: Host, tmp_path: Path) -> None:
     with (
         podman_server(tmp_path, lambda *_: (404, {"message": "no such container"})),

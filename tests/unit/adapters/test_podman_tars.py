@@ -162,5 +162,5 @@ def test_an_input_that_shrinks_while_it_is_read_breaks_the_run(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a//b", "", "a\0b"])
 def test_an_input_has_a_plain_name(name: str) -> None:
-    with pytest.raises(ValueError, match="file"):
+    with pytest.raises(SandboxBroken, match="name of a file"):
         list(of_inputs("in", [TextFile(name=name, text="")], [], {}))
