@@ -156,7 +156,13 @@ class _Reading:
 
     def _header(self) -> dict[str, Any]:
         match header := self._value():
-            case {"codetape": "tape", "format": int(form), "encoding": int(encoding)}:
+            case {
+                "codetape": "tape",
+                "format": int(form),
+                "encoding": int(encoding),
+                "session": str(_),
+                "workflow": str(_),
+            }:
                 if form > FORMAT or encoding > codec.FORMAT:
                     raise self._bad("a newer version of codetape wrote this file")
                 return dict(header)
@@ -188,7 +194,7 @@ class _Reading:
             raise self._bad("it does not have the fields of an event")
         row = {name: line[name] for name in line.keys() - {"event", "data"}}
         return StoredEvent(
-            session=str(header["session"]), seq=line["event"], data=canonical(line["data"]), **row
+            session=header["session"], seq=line["event"], data=canonical(line["data"]), **row
         )
 
     def _check_blobs(self, row: StoredEvent) -> None:

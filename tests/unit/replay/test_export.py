@@ -206,6 +206,12 @@ def test_a_header_fits_its_tape(file: Path, fields: dict[str, JsonValue]) -> Non
     assert "the header does not fit" in edited(file, 0, **fields)
 
 
+@pytest.mark.parametrize("field", ["codetape", "encoding", "format", "session", "workflow"])
+def test_a_header_names_its_tape(file: Path, field: str) -> None:
+    assert "its first line is no header" in edited(file, 0, **{field: None})
+    assert "its first line is no header" in edited(file, 0, **{field: []})
+
+
 def test_another_session_is_seen_in_the_chain(file: Path) -> None:
     assert edited(file, 0, session="other").startswith("line 2, event 1: its hash does not fit")
 
