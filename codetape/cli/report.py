@@ -32,7 +32,8 @@ def show_result(screen: Screen, result: Result, more: Iterable[tuple[str, str]] 
     else:
         screen.line(f"Not done: {result.error}.", "bad")
     screen.fields([*_facts(result), *more])
-    for failure in result.failures[:SHOWN]:
+    told = ending.reason if ending else ""
+    for failure in [f for f in result.failures if f.test_id not in told][:SHOWN]:
         problem = failure.problem
         words = f"{failure.test_id}: {problem.type}: {one_line(problem.message)}"
         screen.line(f"  {failure.label}  {words}", "dim")

@@ -1,0 +1,108 @@
+"""Both screens escape what they show, and lay it out for where it goes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import pytest
+from rich.text import Text
+
+from codetape.cli.facts import Row
+from codetape.cli.plain import Plain
+from codetape.cli.screen import Screen, screen
+from codetape.cli.terminal import Terminal
+from codetape.cli.watching import Watch
+from codetape.states.session import Session
+
+EVIL = "\x1b[31mred\u202e[bold]<img onerror=alert(1)>"
+SHOWN = "\\x1b[31mred\\u202e[bold]<img onerror=alert(1)>"
+
+
+class Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def tty(monkeypatch: pytest.MonkeyPatch) -> Tty:
+    for name, value in {"TERM": "xterm", "COLUMNS": "80", "LINES": "24", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    return Tty()
+
+
+WAYS: dict[str, Callable[[Screen], None]] = {
+    "line": lambda s: s.line(EVIL),
+    "fields": lambda s: s.fields([("name", EVIL)]),
+    "table": lambda s: s.table(("a", "b"), [("x", EVIL)]),
+    "code": lambda s: s.code(EVIL, "python"),
+    "event": lambda s: s.event(Row(1, "Done", "Done", "noted", EVIL)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_plain_lines_escape(way: str) -> None:
+    stream = io.StringIO()
+    WAYS[way](Plain(stream))
+    assert SHOWN in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_terminal_escapes_and_reads_no_markup(way: str, tty: Tty) -> None:
+    WAYS[way](Terminal(tty))
+    written = tty.getvalue()
+    assert "\x1b[31mred" not in written
+    assert "\u202e" not in written
+    if way == "event":  # cut to the width
+        assert "\\x1b[31mred\\u202e[bold]" in written
+    else:
+        assert "[bold]<img" in written
+
+
+def test_no_color_is_honoured(tty: Tty) -> None:
+    Terminal(tty).line("bad", "bad")
+    assert "31" not in tty.getvalue()
+
+
+def test_plain_layout() -> None:
+    stream = io.StringIO()
+    plain = Plain(stream)
+    plain.fields([("session", "abc"), ("cost", "$1"), ("empty", "")])
+    plain.table(("id", "text"), [("1", "two\nlines"), ("22", "x")])
+    plain.event(Row(4, "NeedsCode", "NeedsTests", "code_written", "3 lines"))
+    assert stream.getvalue().splitlines() == [
+        "session:  abc",
+        "cost:     $1",
+        "ID  TEXT",
+        "1   two\\nlines",
+        "22  x",
+        "   4  NeedsCode -> NeedsTests     code_written      3 lines",
+    ]
+
+
+def test_events_fit_into_eighty_columns(tty: Tty) -> None:
+    Terminal(tty).event(Row(123, "NeedsTests", "NeedsRebuild", "tests_not_collected", "x" * 200))
+    (line,) = tty.getvalue().splitlines()
+    assert len(Text.from_ansi(line)) == 80
+
+
+def test_picture_shows_states_attempt_tokens_and_unknown_cost(tty: Tty) -> None:
+    terminal = Terminal(tty)
+    watch = Watch(terminal, None)
+    watch.session = Session(id="x")
+    with terminal.live(watch) as live:
+        live.draw()
+    drawn = tty.getvalue()
+    assert "[NeedsCode]" in drawn
+    assert "attempt 1 of 10 · 0 model calls · 0 tokens in, 0 out · cost $0" in drawn
+
+
+def test_pipes_and_dumb_terminals_get_plain_lines(
+    tty: Tty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(screen(tty), Terminal)
+    assert isinstance(screen(io.StringIO()), Plain)
+    monkeypatch.setenv("TERM", "dumb")
+    assert isinstance(screen(tty), Plain)
