@@ -13,12 +13,14 @@ NAME = "codetape"  # of these steps among those that a file records
 
 APPLICATION_ID = 0x63746170  # "ctap", in the file's header: this is a store, not somebody's data
 
-# An empty store has nine pages, one for each table and index, and most sessions are small: with
-# pages of 4096 bytes twenty events would not fit in 60 KB. In smaller pages rows waste a third.
-PAGE_SIZE = 2048
+# An empty store has nine pages, one for each table and index, and most sessions are small. A row that
+# does not fit fills further pages to their last byte, so that small pages cost no space in long
+# tapes either: with pages of 512, 1024, 2048 and 4096 bytes, a session of twenty events takes 53, 63,
+# 74 and 88 KiB and ten thousand events take 2.6, 2.9, 3.1 and 2.9 KiB each, in the same time.
+PAGE_SIZE = 512
 
 # The log is emptied into the file at as many bytes as with SQLite's usual pages of 4096.
-CHECKPOINT_PAGES = 2000
+CHECKPOINT_PAGES = 8000
 
 MIGRATIONS: dict[str, tuple[str, ...]] = {
     "m001_tapes": (

@@ -172,6 +172,8 @@ class SqliteStore:
                 if self._connection is None:
                     self._connection = self._opened()
                 yield self._connection
+            except sqlite3.ProgrammingError:  # no fault of the file's
+                raise
             except (sqlite3.Error, OSError) as error:
                 usual = "SQLITE_CANTOPEN" if isinstance(error, OSError) else "SQLITE_CORRUPT"
                 kind = getattr(error, "sqlite_errorname", usual)

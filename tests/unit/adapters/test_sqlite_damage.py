@@ -105,6 +105,15 @@ def test_text_that_is_no_utf8_is_found(path: Path, tape: list[StoredEvent]) -> N
     assert "UTF-8" in complaint.reason
 
 
+@pytest.mark.parametrize("number", ["last", 12.5])
+def test_a_number_that_is_none_is_found(
+    path: Path, tape: list[StoredEvent], number: object
+) -> None:
+    change(path, "UPDATE events SET seq = ? WHERE session = 'one' AND seq = 12", number)
+    events, complaint = read(path)
+    assert (events, complaint.seq) == (tape[:11], 12)
+
+
 @pytest.mark.parametrize("seq", [1, 7, 12])
 def test_a_missing_event_is_found(path: Path, tape: list[StoredEvent], seq: int) -> None:
     change(path, "DELETE FROM events WHERE session = 'one' AND seq = ?", seq)
@@ -183,6 +192,12 @@ def test_what_follows_an_event_is_chained_to_it(path: Path, tape: list[StoredEve
 def test_a_damaged_blob_is_found(path: Path, tape: list[StoredEvent], body: object) -> None:
     change(path, "UPDATE blobs SET body = ?", body)
     with closing(SqliteStore(path)) as store, pytest.raises(ValueError, match=BLOB):
+        store.get_blob(BLOB)
+
+
+def test_a_blob_that_sqlite_cannot_read_is_found(path: Path, tape: list[StoredEvent]) -> None:
+    change(path, "UPDATE blobs SET body = CAST(x'ff' AS TEXT)")
+    with closing(SqliteStore(path)) as store, pytest.raises(ValueError, match="cannot be read"):
         store.get_blob(BLOB)
 
 

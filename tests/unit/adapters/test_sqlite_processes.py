@@ -42,12 +42,12 @@ def start(script: str, path: Path, name: str) -> subprocess.Popen[str]:
 
 
 def finish(children: list[subprocess.Popen[str]]) -> list[str]:
-    """Give all of them the sign to go on, and return what each has printed."""
-    for child in children:
-        assert child.stdin is not None
-        child.stdin.write("go\n")
-        child.stdin.flush()
-    results = [child.communicate(timeout=60) for child in children]
+    """Let each go on, and return what it has printed when it has ended."""
+    try:
+        results = [child.communicate("go\n", timeout=60) for child in children]
+    finally:
+        for child in children:
+            child.kill()
     for child, (_, errors) in zip(children, results, strict=True):
         assert child.returncode == 0, errors
     return [output for output, _ in results]
@@ -94,8 +94,14 @@ def test_two_processes_write_two_sessions(path: Path) -> None:
     script = ONE_SESSION + "print('ready', flush=True); input(); write(store, lease, 200)"
     children = [start(script, path, name) for name in ("a", "b")]
     assert [heard(child) for child in children] == ["ready"] * 2
-    finish(children)
     with closing(SqliteStore(path)) as store:
+        for child in children:
+            print("go", file=child.stdin, flush=True)
+        while any(child.poll() is None for child in children):
+            for name in ("a", "b"):  # whole at every moment, also while it grows
+                tape = list(store.read(name))
+                assert [event.seq for event in tape] == list(range(1, len(tape) + 1))
+        finish(children)
         assert {(row.id, row.seq) for row in store.sessions()} == {("a", 200), ("b", 200)}
         assert [len(list(store.read(name))) for name in ("a", "b")] == [200, 200]
 
@@ -121,7 +127,8 @@ def test_the_session_of_a_killed_process_goes_on_at_once(path: Path) -> None:
     written = 0
     while written < 20:
         written = int(heard(child))
-    child.send_signal(signal.SIGKILL)  # not waited for: it stays behind as a zombie
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # and left as a zombie
     assert child.stdout is not None
     written = int([str(written), *child.stdout.read().split()][-1])
     with closing(SqliteStore(path)) as store:
