@@ -22,6 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = app.main(list(arguments) if arguments else None, "codetape", standalone_mode=False)
     except Failed as failed:
         return _say(failed.message, failed.code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return USAGE
     except click.UsageError as error:
         return _say(_usage(error), USAGE)
     except (click.Abort, KeyboardInterrupt):

@@ -44,8 +44,9 @@ def _show(shown: Screen, report: Report) -> None:
         shown.line(f"Session {report.session} is {said}.", "good")
     for difference in report.differences:
         shown.line(f"Session {report.session} differs at {difference}", "bad")
-        shown.fields([("on the tape", difference.expected), ("today", difference.found)])
         if difference.diff:
             shown.code(difference.diff, "diff")
+        else:
+            shown.fields([("on the tape", difference.expected), ("today", difference.found)])
     if report.ending:
         shown.line(f"The session itself: {report.ending.reason}.", "dim")

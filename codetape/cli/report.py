@@ -7,16 +7,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codetape.cli.stores import option_for
+from codetape.cli.stores import option_for, short
 from codetape.cli.text import counted, duration, listed, money, one_line
 
 if TYPE_CHECKING:
     from codetape.cli.screen import Screen
     from codetape.result import Result
     from codetape.states.session import Totals
-
-SHORT = 8
-"""So many characters of an id are given in hints; more than a few sessions never share them."""
 
 SHOWN = 5
 """So many failures are shown one by one."""
@@ -124,7 +121,7 @@ def save_and_say(screen: Screen, result: Result, folder: Path) -> None:
 
 def show_next_steps(screen: Screen, result: Result, store: str | None) -> None:
     """Say which commands one may want now."""
-    name, where = result.session[:SHORT], option_for(store)
+    name, where = short(result.session), option_for(store)
     steps = [("the events", f"codetape show {name} --events{where}")]
     if result.solution:
         steps.append(("the code", f"codetape show {name} --code{where}"))

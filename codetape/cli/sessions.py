@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from codetape.cli.stores import reading, store_option
-from codetape.cli.text import duration
 
 if TYPE_CHECKING:
     from codetape.engine.ports import EventStore, SessionRow
@@ -41,8 +40,7 @@ def _row(store: EventStore, row: SessionRow) -> tuple[str, ...]:
 def ago(moment: str) -> str:
     """Return how long ago a moment of a tape was."""
     seconds = (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
-    if seconds < 1:
-        return "now"
-    if seconds < 36 * 3600:
-        return f"{duration(seconds)} ago"
-    return f"{seconds / 86400:.0f} days ago"
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length:.0f} {unit}s ago"
+    return f"{max(seconds, 0):.0f} s ago"

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from codetape.engine.ports import EventStore
 
 LAST = "last"
+SHORT = 8
+"""So many characters of an id stand in a hint."""
+
 NAMED = 5
 """So many sessions are named where a prefix fits several."""
 
@@ -75,6 +78,11 @@ def find_session(store: EventStore, name: str) -> str:
     if len(found) != 1 or not name:
         raise UnknownSession(name, found[:NAMED] if name else ())
     return found[0]
+
+
+def short(session: str) -> str:
+    """Return the id as hints give it: as a prefix that hardly ever fits a second session."""
+    return session[:SHORT]
 
 
 def option_for(given: str | None) -> str:

@@ -175,7 +175,7 @@ def test_interruption_leaves_a_session_that_goes_on(
     records = records_of(store)
     assert records[-1].event.name == "paused"
     assert "; session " in said
-    assert f" is kept. Go on with: codetape resume {session_in(store)} --store {store}\n" in said
+    assert f" is kept. Go on: codetape resume {session_in(store)[:8]} --store {store}\n" in said
     check_resumed(store, len(records), models)
 
 
