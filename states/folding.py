@@ -7,10 +7,10 @@ total, so that whatever is on a tape can be folded.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from codetape.states import events as e
+from codetape.states.changing import replace
 from codetape.states.classify import needs_of
 from codetape.states.failures import Failure
 from codetape.states.fixes import is_applied

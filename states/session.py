@@ -64,7 +64,7 @@ class Tests:
 Verdict = Literal["open", "unproven", "applied", "missing", "refused"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Repair:
     """A repair under way. `missing` are the fixes that the last answer left out.
 
@@ -78,7 +78,7 @@ class Repair:
     missing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rejected:
     """A package that does not exist, or a command that fails. `answered`: the model was asked."""
 
@@ -97,7 +97,7 @@ class Ending:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Session:
     """The auto-coder's session after its last event.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from codetape.states import autocoder
 from codetape.states import events as e
+from codetape.states.changing import replace
 from codetape.states.ending import ending
 from codetape.states.folding import folded
 from codetape.states.machine import Machine, State
