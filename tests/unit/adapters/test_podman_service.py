@@ -125,22 +125,39 @@ def test_no_answer_in_time_is_told_from_a_lost_service(host: Host, tmp_path: Pat
         silent.set()
 
 
-def test_a_service_that_went_away_may_be_asked_again(host: Host, tmp_path: Path) -> None:
-    service = host()
-    with podman_server(tmp_path, lambda *_: (200, {})):
+def test_after_a_service_went_away_the_candidates_are_asked_again(
+    host: Host, tmp_path: Path
+) -> None:
+    first = tmp_path / "first"
+    service = host(CONTAINER_HOST=f"unix://{first}/podman/podman.sock")
+    with podman_server(first, lambda *_: (200, {})):
         service.get("/info")
-    with pytest.raises(SandboxBroken) as caught:
+    with pytest.raises(SandboxBroken, match="gone") as caught:
         service.get("/info")
     assert not caught.value.failure.missing
     with podman_server(tmp_path, lambda *_: (200, {"back": 1})):
         assert service.get("/info").json() == {"back": 1}
 
 
+def test_a_service_that_hangs_up_is_a_broken_sandbox_with_the_reason(
+    host: Host, tmp_path: Path
+) -> None:
+    def hang_up(method: str, path: str) -> tuple[int, object]:
+        raise ConnectionError
+
+    with (
+        podman_server(tmp_path, hang_up),
+        pytest.raises(SandboxBroken, match=r"any more: Remote end closed connection") as caught,
+    ):
+        host().get("/info")
+    assert not caught.value.failure.missing
+
+
 def test_a_closed_service_is_not_used(host: Host) -> None:
     service = host()
     service.close()
     service.close()
-    with pytest.raises(SandboxBroken, match="closed"):
+    with pytest.raises(SandboxBroken, match="the sandbox is closed"):
         service.get("/info")
 
 
