@@ -46,7 +46,5 @@ def _show(shown: Screen, report: Report) -> None:
         shown.line(f"Session {report.session} differs at {difference}", "bad")
         if difference.diff:
             shown.code(difference.diff, "diff")
-        else:
-            shown.fields([("on the tape", difference.expected), ("today", difference.found)])
     if report.ending:
         shown.line(f"The session itself: {report.ending.reason}.", "dim")

@@ -32,9 +32,17 @@ def command(store: str | None) -> None:
 
 def _row(store: EventStore, row: SessionRow) -> tuple[str, ...]:
     """One row; of the tape only the last event is read."""
-    last = next(iter(store.read(row.id, row.seq - 1)), None)
     state = f"{row.state}, running" if row.owner else row.state
-    return (row.id, row.name, state, str(row.seq), last.name if last else "", ago(row.updated_at))
+    return (row.id, row.name, state, str(row.seq), _last(store, row), ago(row.updated_at))
+
+
+def _last(store: EventStore, row: SessionRow) -> str:
+    from codetape.engine.ports import DamagedTape
+
+    try:
+        return next((event.name for event in store.read(row.id, row.seq - 1)), "")
+    except DamagedTape:
+        return "damaged"  # the other sessions can be listed all the same
 
 
 def ago(moment: str) -> str:

@@ -71,7 +71,7 @@ def find_session(store: EventStore, name: str) -> str:
 
     rows = store.sessions()
     if name == LAST and rows:
-        return max(rows, key=lambda row: row.updated_at).id
+        return max(reversed(rows), key=lambda row: row.updated_at).id  # of equals, the newest
     found = tuple(row.id for row in rows if row.id.startswith(name))
     if name in found:
         return name
