@@ -111,13 +111,15 @@ def _reduce(value: dict[Any, Any] | list[Any], blobs: dict[str, bytes]) -> None:
 
     It changes `value` itself, which nobody else has: a copy would take longer than all the rest.
     """
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-        if isinstance(item, str):
+    for key, item in value.items() if type(value) is dict else enumerate(value):
+        kind = type(item)
+        if kind is str:
             if len(item) * 4 > LONG:
                 value[key] = _reference(item, blobs)
-        elif isinstance(item, (dict, list)):
+        elif kind is dict or kind is list:
             _reduce(item, blobs)
-    if isinstance(value, dict) and (ours := [key for key in value if key.startswith("$")]):
+    if type(value) is dict and "$" in "".join(value):
+        ours = [key for key in value if key.startswith("$")]
         for key in sorted(ours, key=len, reverse=True):  # "$$x" makes room for "$x"
             value[f"${key}"] = value.pop(key)
 
