@@ -35,6 +35,7 @@ def command(sandbox: str, store: str | None) -> int:
     _introduce(shown)  # at once: what follows takes a moment to import
     from codetape.cli import report
     from codetape.cli.exits import code_of
+    from codetape.cli.show import show_events
     from codetape.cli.stores import writing
 
     with writing(store) as opened:
@@ -43,7 +44,12 @@ def command(sandbox: str, store: str | None) -> int:
         report.show_result(shown, result)
         if result.success:
             _show_run(shown, result)
-        _show_tape(shown, result, store)
+        shown.line("\nThe tape:", "title")
+        show_events(shown, result)
+        if result.success:
+            _show_next_steps(shown, store)
+        else:
+            report.show_next_steps(shown, result, store)
     return code_of(result.folded)
 
 
@@ -91,13 +97,9 @@ def _show_run(shown: Screen, result: Result) -> None:
     show_outputs(shown, result, result.run(threshold=demo.THRESHOLD))
 
 
-def _show_tape(shown: Screen, result: Result, store: str | None) -> None:
-    from codetape.cli.show import show_events
-
+def _show_next_steps(shown: Screen, store: str | None) -> None:
     where = option_for(store)
-    shown.line("\nThe tape:", "title")
-    show_events(shown, result)
-    shown.line("Now try:", "title")
+    shown.line("\nNow try:", "title")
     shown.fields(
         [
             ("prove the tape", f"codetape replay last{where}"),

@@ -119,10 +119,17 @@ def save_and_say(screen: Screen, result: Result, folder: Path) -> None:
     screen.line(f"Saved in {folder}: {listed(written, 'nothing, there is no code')}")
 
 
+def _lacks_a_sandbox(result: Result) -> bool:
+    ending = result.folded.ending
+    return ending is not None and ending.failure == "infrastructure"
+
+
 def show_next_steps(screen: Screen, result: Result, store: str | None) -> None:
     """Say which commands one may want now."""
     name, where = short(result.session), option_for(store)
     steps = [("the events", f"codetape show {name} --events{where}")]
+    if _lacks_a_sandbox(result):
+        steps.append(("what is missing", "codetape doctor"))
     if result.solution:
         steps.append(("the code", f"codetape show {name} --code{where}"))
     if result.success:

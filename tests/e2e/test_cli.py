@@ -225,6 +225,7 @@ def test_no_sandbox_is_infrastructure(
     code, out, _ = run(capsys, *request()[:4], "--sandbox", "bubblewrap")
     assert code == 3
     assert "Not passed (infrastructure): bubblewrap is not installed" in out
+    assert "codetape doctor" in out
 
 
 def test_generate_through_litellm(outside: Path, capsys: pytest.CaptureFixture[str]) -> None:
