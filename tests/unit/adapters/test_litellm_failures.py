@@ -8,6 +8,7 @@ import time
 import pytest
 
 from codetape.adapters.llm.litellm import LiteLlm
+from codetape.engine.ports import LlmError
 from codetape.states.values import CallFailure, LlmCall
 from tests.support.chat_calls import PLAIN, failure_of, make
 from tests.support.chat_replies import Reply
@@ -99,11 +100,17 @@ def test_a_value_that_cannot_be_sent_is_no_reason_to_try_again() -> None:
 
 
 def timed_out(reply: Reply, call: LlmCall, **deadlines: float) -> tuple[CallFailure, float]:
-    with ChatServer([reply]) as server:
-        llm, started = make(server, **deadlines), time.monotonic()
-        failure = failure_of(llm, call)
+    async def wait(llm: LiteLlm) -> tuple[CallFailure, float]:
+        started = time.monotonic()
+        with pytest.raises(LlmError) as caught:
+            await llm.complete(call)
         took = time.monotonic() - started
-        assert server.hung_up.wait(5), "the connection is still open"
+        # While the event loop still runs: its end would close everything.
+        assert await asyncio.to_thread(server.hung_up.wait, 5), "the connection is still open"
+        return caught.value.failure, took
+
+    with ChatServer([reply]) as server:
+        failure, took = asyncio.run(wait(make(server, **deadlines)))
     assert (failure.reason, failure.retryable) == ("timeout", True)
     return failure, took
 

@@ -103,6 +103,12 @@ def test_money_that_has_run_out_is_not_waited_for() -> None:
         (caused(ProviderError(status_code=500), TypeError("a bug")), "other", False),
         (KeyError("a bug"), "other", False),
         (caused(ProviderError(status_code=500), HTTPStatusError()), "server_error", True),
+        (
+            caused(ProviderError(status_code=504), HTTPStatusError(), TypeError()),
+            "server_error",
+            True,
+        ),
+        (caused(from_server(504), TypeError()), "server_error", True),
         (ProviderError(status_code=401), "auth", False),
         (ProviderError(status_code=None), "other", False),
         (UnsupportedParamsError(status_code=400), "unsupported", False),
@@ -132,6 +138,12 @@ def test_an_error_in_the_middle_of_a_stream(
     assert (failure.reason, failure.retryable) == (reason, True)
 
 
+def test_what_was_raised_while_another_was_handled_belongs_to_the_chain() -> None:
+    error = ProviderError(status_code=500)
+    error.__context__ = ConnectionResetError()
+    assert failure_of(error, {}).reason == "connection"
+
+
 def test_a_chain_that_bites_its_tail_ends() -> None:
     first, second = ProviderError(), ProviderError()
     first.__cause__, second.__cause__ = second, first
@@ -151,6 +163,8 @@ def test_a_chain_that_bites_its_tail_ends() -> None:
         (caused(ProviderError("Connection error."), TransportError("refused")), "refused"),
         (caused(ProviderError("cut"), TransportError("")), "cut"),
         (ProviderError(""), "ProviderError"),
+        (ProviderError("litellm.APIError: "), "ProviderError"),
+        (caused(ProviderError("outer"), ValueError("inner")), "outer"),
         (ProviderError("x" * 5000), "x" * 1000),
     ],
 )

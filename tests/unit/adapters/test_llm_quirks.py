@@ -53,6 +53,7 @@ def call(*given: Message, schema: dict[str, JsonValue] | None = SCHEMA) -> LlmCa
             None,
             "max_tokens",
         ),
+        ("temperature is not supported, max_tokens is", None, "temperature"),
         ("Invalid schema for response_format 'code'", "response_format", "response_format"),
         ("Invalid schema", "response_format.json_schema.schema", "response_format"),
         ("json_schema is wrong", None, "response_format"),
@@ -109,7 +110,7 @@ def test_a_limit_is_sent_by_its_other_name_before_it_is_left_out() -> None:
 def test_two_limits_do_not_become_one() -> None:
     quirks = Quirks()
     quirks.learn("max_tokens")
-    both: Request = {"max_tokens": 9, "max_completion_tokens": 5}
+    both: Request = {"max_completion_tokens": 5, "max_tokens": 9}
     assert quirks.sent(both) == {"max_completion_tokens": 5}
 
 
@@ -143,6 +144,12 @@ def test_a_schema_is_sent_by_the_name_of_its_kind() -> None:
     assert response_format(call(schema=None)) == {}
 
 
+def test_a_schema_that_is_open_is_not_sent_as_strict() -> None:
+    asked = response_format(call(schema={"type": "object"}))["response_format"]
+    assert isinstance(asked, dict)
+    assert asked["json_schema"] == {"name": "code", "schema": {"type": "object"}, "strict": False}
+
+
 def test_a_name_holds_what_providers_allow() -> None:
     odd = call().model_copy(update={"kind": "tests of/ä" + "x" * 90})
     asked = response_format(odd)["response_format"]
@@ -170,6 +177,7 @@ def changed(**members: JsonValue) -> dict[str, JsonValue]:
         (changed(properties={"code": {"type": "array", "items": {"type": "object"}}}), False),
         ({**SCHEMA, "$defs": {"x": SCHEMA}}, True),
         ({**SCHEMA, "$defs": {"x": {"type": "object"}}}, False),
+        ({**SCHEMA, "$defs": None}, False),
         (changed(properties={"code": True}), False),
         (changed(properties=None), False),
         (changed(properties={"code": {"$ref": "#/$defs/x"}}), True),

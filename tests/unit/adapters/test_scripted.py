@@ -106,10 +106,10 @@ def test_the_script_of_the_caller_is_not_touched() -> None:
 
 
 def test_answers_carry_a_model_a_reason_and_tokens() -> None:
-    llm = ScriptedLlm({"code": ["12345678"]}, model="demo")
+    llm = ScriptedLlm({"code": ["12345678901"]}, model="demo")
     answer = asyncio.run(llm.complete(call("code", "x" * 38)))
     assert answer == Answer(
-        text="12345678",
+        text="12345678901",
         finish_reason="stop",
         usage=Usage(input_tokens=9, output_tokens=2),
         cost=None,
