@@ -217,7 +217,8 @@ class _Reading:
 
     def _end(self, line: dict[str, Any]) -> None:
         head = self._rows[-1].hash if self._rows else GENESIS
-        if self._fresh or line != {"end": len(self._rows), "head": head}:
+        end = canonical({"end": len(self._rows), "head": head})
+        if self._fresh or canonical(line) != end:
             raise self._bad("the end line does not fit the events")
         if not self._rows:
             raise self._bad("the tape has no event")

@@ -8,15 +8,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from codetape.adapters.store.memory import MemoryStore
 from codetape.engine import codec
 from codetape.engine.ports import StoredEvent
-from codetape.replay.export import export_tape, tape_lines
-from codetape.replay.imports import BadTapeFile, import_tape, read_tape_file
+from codetape.replay.export import export_tape
+from codetape.replay.imports import import_tape, read_tape_file
 from codetape.replay.reading import open_tape
 from codetape.replay.replayer import OUTSIDE, replay
 from codetape.states.machine import State
@@ -27,7 +26,6 @@ from tests.unit.replay.sessions import (
     Script,
     changed,
     forged,
-    long_tape,
     played,
     scripts,
     tape_of,
@@ -197,57 +195,3 @@ def test_going_on_tells_of_each_difference_once(script: Script, data: st.DataObj
     report = replay(changed(tape, row.seq, dest=dest), ID, keep_going=True)
     assert {found.seq for found in report.differences} <= {row.seq, row.seq + 1}
     assert report.events == len(tape)
-
-
-# --- a file that is not what was written ----------------------------------------------------------
-
-WHOLE = [f"{line}\n".encode() for line in tape_lines(long_tape(), ID)]
-TAPE = long_tape()
-
-
-def _refused(folder: Path, content: bytes) -> BadTapeFile:
-    file = folder / "some.tape.jsonl"
-    file.write_bytes(content)
-    with pytest.raises(BadTapeFile) as caught:
-        read_tape_file(file)
-    return caught.value
-
-
-def _event_of(line: int) -> int:
-    """The event that a line (from 0) belongs to, or the one after the last."""
-    return sum(b'"event":' in text for text in WHOLE[:line]) + 1
-
-
-@pytest.mark.parametrize("line", range(len(WHOLE)))
-def test_a_file_cut_at_any_line_is_refused(tmp_path: Path, line: int) -> None:
-    whole = b"".join(WHOLE[:line])
-    assert _refused(tmp_path, whole).seq == _event_of(line)
-    assert _refused(tmp_path, whole + WHOLE[line][:-1]).seq == _event_of(line)
-    assert _refused(tmp_path, whole + WHOLE[line][:9]).seq == _event_of(line)
-
-
-@given(st.integers(0, sum(map(len, WHOLE)) - 1), st.integers(1, 255))
-@settings(max_examples=300)
-def test_a_flipped_byte_is_refused_at_its_event(place: int, flip: int) -> None:
-    content = bytearray(b"".join(WHOLE))
-    content[place] ^= flip
-    with TemporaryDirectory() as folder:
-        error = _refused(Path(folder), bytes(content))
-    assert error.seq == _event_of(b"".join(WHOLE)[:place].count(b"\n"))
-
-
-@given(st.permutations(range(len(WHOLE))))
-@settings(max_examples=30)
-def test_lines_in_another_order_are_refused(order: list[int]) -> None:
-    assume(order != sorted(order))
-    with TemporaryDirectory() as folder:
-        _refused(Path(folder), b"".join(WHOLE[line] for line in order))
-
-
-@pytest.mark.parametrize("line", range(len(WHOLE)))
-def test_a_line_that_was_moved_left_out_or_doubled_is_refused(tmp_path: Path, line: int) -> None:
-    before, this, after = WHOLE[:line], WHOLE[line], WHOLE[line + 1 :]
-    for other in ([*before, *after], [*before, this, this, *after]):
-        assert _refused(tmp_path, b"".join(other)).seq <= _event_of(line) + 1
-    if after:
-        assert _refused(tmp_path, b"".join([*before, after[0], this, *after[1:]]))

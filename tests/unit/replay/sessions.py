@@ -225,3 +225,8 @@ def changed(tape: TapeFile, seq: int, **fields: Any) -> TapeFile:
     rows = list(tape.rows)
     rows[seq - 1] = replace(rows[seq - 1], **fields)
     return forged(tape, rows)
+
+
+def broken(*_: Any) -> Any:
+    """A part of the rules that breaks."""
+    raise AssertionError("not thought of")

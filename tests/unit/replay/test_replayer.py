@@ -8,30 +8,17 @@ from typing import Any
 import pytest
 
 from codetape.adapters.store.memory import MemoryStore
-from codetape.engine import codec
 from codetape.engine.ports import UnknownSession
 from codetape.replay.imports import TapeFile
-from codetape.replay.reading import open_tape
 from codetape.replay.replayer import replay
 from codetape.states import events as e
-from codetape.states import prompts
 from codetape.states.machine import Machine, State
-from codetape.states.requests import Request, WriteCode
+from codetape.states.requests import Request
 from codetape.states.session import Session
 from codetape.states.values import FailureClass, Outcome
 from codetape.states.workflow import AUTOCODER
 from tests.support.sessions import ID
-from tests.unit.replay.sessions import Script, changed, code, long_tape, played
-
-
-@pytest.fixture(scope="module")
-def tape() -> TapeFile:
-    return long_tape()
-
-
-def seq_of(tape: TapeFile, name: str) -> int:
-    return next(row.seq for row in tape.rows if row.name == name)
-
+from tests.unit.replay.sessions import Script, broken, changed, code, long_tape, played
 
 # --- results --------------------------------------------------------------------------------------
 
@@ -67,68 +54,6 @@ def test_no_such_session(tape: TapeFile) -> None:
         replay(store, "another")
     with pytest.raises(UnknownSession):
         replay(store, "reserved")
-
-
-# --- prompts --------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def other_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = prompts.DIAGNOSIS_ROLE.replace("who is at fault", "whose fault it is")
-    monkeypatch.setattr(prompts, "DIAGNOSIS_ROLE", text.replace("by hand", "with care"))
-
-
-@pytest.mark.usefixtures("other_prompt")
-def test_another_prompt_is_shown_line_by_line(tape: TapeFile) -> None:
-    report = replay(tape, ID)
-    (found,) = report.differences
-    seq = seq_of(tape, "diagnosed")
-    assert str(found) == f"event {seq}: the diagnosis prompt differs in 2 lines"
-    assert (found.kind, found.event) == ("request", "diagnosed")
-    assert found.expected == tape.rows[seq - 1].request_key
-    assert len(found.found) == 64
-    assert "-  Tests of a Python program failed. For each failing test decide who is" in found.diff
-    assert "+  Tests of a Python program failed. For each failing test decide whose" in found.diff
-    assert len(found.diff.splitlines()) < 20
-    assert report.events == seq
-    assert report.ending is None
-
-
-@pytest.mark.usefixtures("other_prompt")
-def test_going_on_after_another_prompt(tape: TapeFile) -> None:
-    report = replay(tape, ID, keep_going=True)
-    assert [found.seq for found in report.differences] == [12, 16, 17]
-    assert report.ending
-    assert report.events == 20
-
-
-@pytest.mark.usefixtures("other_prompt")
-def test_prompts_may_be_left_out_of_the_comparison(tape: TapeFile) -> None:
-    assert replay(tape, ID, ignore_prompts=True).identical
-    swapped = changed(tape, 12, request_key=tape.rows[3].request_key)
-    (found,) = replay(swapped, ID, ignore_prompts=True).differences
-    assert (found.seq, found.expected, found.found) == (12, "write_plan", "diagnose")
-
-
-def test_another_parameter_is_no_other_prompt(tape: TapeFile) -> None:
-    def wanted(s: Session) -> tuple[Request, ...]:
-        def warmer(request: Request) -> Request:
-            if not isinstance(request, WriteCode):
-                return request
-            call = request.call.model_copy(update={"parameters": {"temperature": 1}})
-            return request.model_copy(update={"call": call})
-
-        return tuple(map(warmer, AUTOCODER.wanted(s)))
-
-    (found,) = replay(tape, ID, [replace(AUTOCODER, wanted=wanted)]).differences
-    assert found.reason == "the code call differs in 1 line"
-    assert "+call.parameters.temperature: 1" in found.diff
-
-
-def test_a_request_whose_content_is_gone_is_named_by_its_key(tape: TapeFile) -> None:
-    (found,) = replay(changed(tape, 4, request_key="ab" * 32), ID).differences
-    assert found.expected == "a request whose content is not kept (abababababab)"
-    assert found.found == "write_plan"
 
 
 # --- rules that differ ----------------------------------------------------------------------------
@@ -228,10 +153,6 @@ def test_a_table_that_refuses_an_event(tape: TapeFile) -> None:
     assert report.ending
 
 
-def broken(*_: Any) -> Any:
-    raise AssertionError("not thought of")
-
-
 @pytest.mark.parametrize(
     ("part", "seq", "kind"),
     [
@@ -267,63 +188,3 @@ def test_an_answered_request_has_an_outcome(tape: TapeFile) -> None:
     noted = tape.rows[4]
     (found,) = replay(changed(tape, 4, name="noted", data=noted.data), ID).differences[:1]
     assert (found.seq, found.kind, found.found) == (4, "interpretation", "none")
-
-
-# --- tapes that cannot be read --------------------------------------------------------------------
-
-
-def test_an_event_of_a_newer_version_is_named(tape: TapeFile) -> None:
-    for fields in ({"name": "dreamt"}, {"version": 2}):
-        report = replay(changed(tape, 7, **fields), ID, keep_going=True)
-        (found,) = report.differences
-        assert (found.seq, found.kind) == (7, "unreadable")
-        assert found.event == fields.get("name", "call_failed")
-        assert report.events == 6
-
-
-def test_a_payload_that_does_not_fit_is_named(tape: TapeFile) -> None:
-    (found,) = replay(changed(tape, 7, data='{"kind":1}'), ID).differences
-    assert (found.seq, found.event, found.kind) == (7, "call_failed", "unreadable")
-
-
-def test_a_damaged_tape_says_where() -> None:
-    store = MemoryStore()
-    played(Script({"code": [code("return a")]}), store)
-    del store._tapes[ID][1]
-    report = replay(store, ID)
-    assert (report.differences[0].seq, report.differences[0].kind) == (2, "unreadable")
-    assert report.events == 1
-
-
-def test_a_text_that_is_gone_is_damage(tape: TapeFile) -> None:
-    kept = dict(tape.blobs)
-    needed = codec.pack_event(open_tape(tape, ID)[6].event).blobs
-    for name in needed:
-        del kept[name]
-    (found,) = replay(replace(tape, blobs=kept), ID).differences
-    assert (found.seq, found.kind) == (6, "unreadable")
-    assert "is gone" in found.reason
-
-
-def test_rules_that_are_not_here(tape: TapeFile) -> None:
-    opened = open_tape(tape, ID)[1].event
-    for other, words in (
-        ({"rules": 2}, "a newer version of codetape"),
-        ({"workflow": "toolmaker"}, "no such workflow"),
-    ):
-        data = codec.pack_event(opened.model_copy(update=other)).text
-        report = replay(changed(tape, 1, data=data), ID)
-        assert (report.differences[0].seq, report.rules) == (1, None)
-        assert words in report.differences[0].reason
-
-
-def test_a_tape_is_read_with_its_own_rules_or_the_newest(tape: TapeFile) -> None:
-    later = replace(AUTOCODER, rules=3, settle=broken)
-    assert replay(tape, ID, [later, AUTOCODER]).rules == 1
-    assert replay(tape, ID, [later, replace(later, rules=2)]).rules == 3
-
-
-def test_a_tape_that_does_not_begin(tape: TapeFile) -> None:
-    noted = tape.rows[4]
-    (found,) = replay(changed(tape, 1, name="noted", data=noted.data), ID).differences
-    assert found.reason == "a tape begins with session_opened, not noted"
