@@ -21,7 +21,13 @@ def _listed(value: object) -> object:
     return [] if value is None else value
 
 
+def _worded(value: object) -> object:
+    """No words are no reason to ask again."""
+    return "" if value is None else value
+
+
 Texts = Annotated[list[str], BeforeValidator(_listed)]
+Words = Annotated[str, BeforeValidator(_worded)]
 
 
 class Shape(BaseModel):
@@ -50,11 +56,11 @@ class TestsShape(Shape):
 
 class FailureShape(Shape):
     test_name: str
-    error_message: str = ""
-    expected_behavior: str = ""
-    actual_behavior: str = ""
-    root_cause: str = ""
-    suggested_fix: str = ""
+    error_message: Words = ""
+    expected_behavior: Words = ""
+    actual_behavior: Words = ""
+    root_cause: Words = ""
+    suggested_fix: Words = ""
     error_type: Literal["environment", "logic", "test_error"]
 
 
@@ -69,7 +75,7 @@ class VerificationShape(Shape):
     all_fixes_applied: bool
     applied_fixes: Texts = []
     missing_fixes: Texts = []
-    explanation: str = ""
+    explanation: Words = ""
 
 
 class PatchShape(Shape):
@@ -89,7 +95,7 @@ class ConstraintShape(Shape):
     column_name: str
     check_type: Literal["greater_than", "less_than", "between", "regex", "isin", "not_null", "none"]
     parameters: dict[str, Any] = Field(default_factory=dict)
-    explanation: str = ""
+    explanation: Words = ""
 
 
 SHAPES: dict[str, type[Shape]] = {

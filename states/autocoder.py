@@ -55,7 +55,9 @@ TABLE = (
     Row("patches_verified",    NEEDS_TESTS,    TESTING),
 
     Row("patch_refused",       NEEDS_TESTS,    NEEDS_TESTS,    (g.rounds_left,)),
-    Row("patch_refused",       NEEDS_TESTS,    RECLASSIFY),
+    Row("patch_refused",       NEEDS_TESTS,    RECLASSIFY,     (g.nothing_patched,)),
+    Row("patch_refused",       NEEDS_TESTS,    NEEDS_REBUILD,  (g.image_stale,)),
+    Row("patch_refused",       NEEDS_TESTS,    TESTING),
 
     Row("image_built",         NEEDS_TESTS,    NEEDS_TESTS),
     Row("image_built",         NEEDS_REBUILD,  DONE,           (g.tests_skipped,)),
@@ -66,8 +68,10 @@ TABLE = (
     Row("package_rejected",    NEEDS_REBUILD,  NEEDS_REBUILD),
     Row("package_replaced",    NEEDS_REBUILD,  NEEDS_REBUILD),
 
-    Row("build_failed",        BUILDING,       DONE,           (g.build_hopeless,)),
-    Row("build_failed",        BUILDING,       NEEDS_CODE),
+    Row("build_failed",        BUILDING,       NEEDS_CODE,     (g.code_asks_too_much,)),
+    Row("build_failed",        NEEDS_TESTS,    NEEDS_TESTS,    (g.build_retry_left,)),
+    Row("build_failed",        NEEDS_REBUILD,  NEEDS_REBUILD,  (g.build_retry_left,)),
+    Row("build_failed",        BUILDING,       DONE),
 
     Row("tests_passed",        TESTING,        DONE),
     Row("tests_failed",        TESTING,        DIAGNOSING),

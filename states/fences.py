@@ -6,7 +6,7 @@ import re
 
 from codetape.states.python_source import syntax_error
 
-_OPENING = re.compile(r"^ {0,3}(?P<ticks>`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t]*$")
+_OPENING = re.compile(r"^(?P<indent> {0,3})(?P<ticks>`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t]*$")
 
 
 def python_code(text: str) -> str:
@@ -24,13 +24,17 @@ def python_code(text: str) -> str:
 
 
 def fenced_blocks(text: str) -> list[str]:
-    """Return every text between an opening fence and a line that may close it."""
+    """Return every text between an opening fence and a line that may close it.
+
+    A fence that is indented, as in a list, takes its indent from the lines in it.
+    """
     lines = text.split("\n")
     blocks: list[str] = []
     for start, line in enumerate(lines):
         if opening := _OPENING.match(line):
             ends = _closings(lines, start, opening["ticks"])
-            blocks.extend("\n".join(lines[start + 1 : end]) for end in ends)
+            inside = [_outdented(line, len(opening["indent"])) for line in lines]
+            blocks.extend("\n".join(inside[start + 1 : end]) for end in ends)
     return blocks
 
 
@@ -41,6 +45,11 @@ def has_open_fence(text: str) -> bool:
         if opening := _OPENING.match(line):
             return not _closings(lines, start, opening["ticks"])
     return False
+
+
+def _outdented(line: str, indent: int) -> str:
+    blank = len(line) - len(line.lstrip(" "))
+    return line[min(indent, blank) :]
 
 
 def _closings(lines: list[str], start: int, ticks: str) -> list[int]:

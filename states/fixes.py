@@ -10,31 +10,41 @@ _EDIT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_LANGUAGE = re.compile(r"^(?:python|py)\s*\n")
+
 
 def edits(fix: str) -> tuple[tuple[str, str], ...]:
     """Return the (old, new) pairs that a fix names: "replace `a < b` with `a <= b`"."""
-    return tuple((match["old"].strip(), match["new"].strip()) for match in _EDIT.finditer(fix))
+    return tuple((_text(match["old"]), _text(match["new"])) for match in _EDIT.finditer(fix))
+
+
+def _text(quoted: str) -> str:
+    """Leave out the name of a language on the first line of a fenced block."""
+    return _LANGUAGE.sub("", quoted).strip()
 
 
 def is_applied(fix: str, before: str, after: str) -> bool | None:
     """True or False where the text of `fix` decides it, None where it names no old and new text.
 
     A named edit is in if the new text stands in `after` more often than in `before`, or the old one
-    less often while the new one is there. White space is folded.
+    less often while the new one is there. An old text that was never there decides nothing. White
+    space does not count.
     """
-    pairs = edits(fix)
-    if not pairs or not after:
-        return None
-    return all(_replaced(old, new, _folded(before), _folded(after)) for old, new in pairs)
-
-
-def _replaced(old: str, new: str, before: str, after: str) -> bool:
-    old, new = _folded(old), _folded(new)
-    if new not in after:
+    verdicts = [
+        _replaced(_bare(old), _bare(new), _bare(before), _bare(after)) for old, new in edits(fix)
+    ]
+    if False in verdicts:
         return False
-    gone = after.count(old) < before.count(old)
-    return gone or after.count(new) > before.count(new)
+    return True if verdicts and None not in verdicts else None
 
 
-def _folded(text: str) -> str:
-    return " ".join(text.split())
+def _replaced(old: str, new: str, before: str, after: str) -> bool | None:
+    if after.count(new) > before.count(new):
+        return True
+    if old not in before:
+        return None
+    return new in after and after.count(old) < before.count(old)
+
+
+def _bare(text: str) -> str:
+    return "".join(text.split())

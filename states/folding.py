@@ -13,8 +13,16 @@ from codetape.states import events as e
 from codetape.states.changing import replace
 from codetape.states.classify import needs_of
 from codetape.states.failures import Failure
-from codetape.states.fixes import is_applied
-from codetape.states.ladder import faulty_code, faulty_tests, is_labelled
+from codetape.states.fixes import edits, is_applied
+from codetape.states.guards import BLAMED
+from codetape.states.ladder import (
+    CODE_LABELS,
+    environmental,
+    faulty_code,
+    faulty_tests,
+    for_new_code,
+    is_labelled,
+)
 from codetape.states.packages import merged
 from codetape.states.session import Rejected, Repair, Session, Solution, Tests, Totals, Verdict
 from codetape.states.values import Answer, FailureClass, RunOutcome
@@ -41,7 +49,7 @@ def _paid(s: Session, event: e.Event) -> Session:
     s = replace(s, totals=_added(s.totals, outcome), call_failures=0, call_failure=None)
     if isinstance(event, e.AnswerRejected):
         return s
-    return replace(s, rejections=0, rejection="", rejected_text="")
+    return replace(s, rejections=0, rejected_kind="", rejection="", rejected_text="")
 
 
 def _added(totals: Totals, answer: Answer) -> Totals:
@@ -75,23 +83,42 @@ def _planned(s: Session, event: e.Planned) -> Session:
 
 
 def _code_written(s: Session, event: e.CodeWritten) -> Session:
-    before = s.code.source if s.code else ""
     code = Solution(event.source, event.packages, event.system_packages)
-    fixes = [f.fix for f in faulty_code(s.failures) if f.fix]
-    repair = _judged(s.repair, fixes, before, event.source)
-    return replace(s, code=code, repair=repair, build_failure=None, notes=())
+    repair = _judged(s.repair, faulty_code(s.failures), event.source)
+    s = _tried(s, for_new_code(s.failures))
+    return replace(s, code=code, repair=repair, notes=())
 
 
-def _judged(repair: Repair | None, fixes: list[str], before: str, after: str) -> Repair | None:
-    """Say whether a repair holds its fixes, as far as their text tells; `after` is the newest text."""
+def _judged(repair: Repair | None, faults: tuple[Failure, ...], after: str) -> Repair | None:
+    """Say whether a repair holds its fixes, as far as their text tells; `after` is the newest text.
+
+    A fix that names no old and new text has to be read by a model. One that names an old text which
+    was never there cannot be told by anyone: it stays unverified, and the run decides.
+    """
     if repair is None:
         return None
-    verdicts = {f: False if before == after else is_applied(f, before, after) for f in fixes}
-    missing = tuple(fix for fix in fixes if verdicts[fix] is False)
-    if missing:
-        return Repair(repair.of, repair.rounds + 1, "missing", missing)
-    unproven = any(verdict is None for verdict in verdicts.values())
-    return Repair(repair.of, repair.rounds + 1, "unproven" if unproven else "applied")
+    before, fixes = repair.before, [f.fix for f in faults if f.fix]
+    missing = tuple(f for f in fixes if before == after or is_applied(f, before, after) is False)
+    in_words = any(not edits(fix) for fix in fixes)
+    verdict: Verdict = "missing" if missing else "unproven" if in_words else "applied"
+    return replace(repair, rounds=repair.rounds + 1, verdict=verdict, missing=missing)
+
+
+def _fruitless(s: Session, due: tuple[Failure, ...]) -> Session:
+    """Remember that the repair that these failures call for changed nothing."""
+    return replace(s, fruitless=s.fruitless | {(f.identity, f.label) for f in due})
+
+
+def _tried(s: Session, due: tuple[Failure, ...]) -> Session:
+    """Remember that the repair that these failures call for was made."""
+    lines = (_in_words(s, failure) for failure in due)
+    history = tuple(dict.fromkeys((*s.history, *lines)))[-LAST_TRIED:]
+    return replace(s, tried=s.tried | {(f.identity, f.label) for f in due}, history=history)
+
+
+def _in_words(s: Session, f: Failure) -> str:
+    message = f.problem.message.strip().split("\n")[0][:200]
+    return f"after attempt {s.attempts}: {f.test_id} ({f.problem.type}: {message}) as {f.label}"
 
 
 def _verified(s: Session, event: e.FixesVerified | e.PatchesVerified) -> Session:
@@ -105,29 +132,45 @@ def _verified(s: Session, event: e.FixesVerified | e.PatchesVerified) -> Session
 
 
 def _tests_written(s: Session, event: e.TestsWritten) -> Session:
-    tests = Tests(event.source, event.packages)
-    return replace(s, tests=tests, failures=(), tried=frozenset(), repair=None)
+    if s.tests is None or s.tests.source != event.source:
+        s = replace(s, tried=frozenset(), fruitless=frozenset())
+    s = _tried(s, faulty_tests(s.failures))
+    return replace(s, tests=Tests(event.source, event.packages), repair=None)
 
 
 def _tests_patched(s: Session, event: e.TestsPatched) -> Session:
-    before = s.tests.source if s.tests else ""
-    fixes = [f.fix for f in faulty_tests(s.failures) if f.fix]
-    repair = _judged(s.repair, fixes, before, event.source)
+    faults = faulty_tests(s.failures)
+    repair = _judged(s.repair, faults, event.source)
+    if repair:
+        repair = replace(repair, patched=_united(repair.patched, event.patched))
     if repair and event.unpatched:
         missing = (*repair.missing, *(f"{name} has no patch." for name in event.unpatched))
         repair = replace(repair, verdict="missing", missing=(*missing, *event.refused))
+    s = _code_anew(_tried(s, faults), event.patched)
     return replace(s, tests=Tests(event.source, event.packages), repair=repair)
 
 
+def _code_anew(s: Session, patched: tuple[str, ...]) -> Session:
+    """What was tried of the code was tried against another test."""
+    again = {(f.identity, c) for f in s.failures if f.base_id in patched for c in CODE_LABELS}
+    tests = {(f.identity, f.label) for f in s.failures if f.base_id in patched}
+    return replace(s, tried=s.tried - again, fruitless=s.fruitless - again - tests)
+
+
 def _patch_refused(s: Session, event: e.PatchRefused) -> Session:
-    rounds = s.repair.rounds + 1 if s.repair else 1
-    return replace(s, repair=Repair("tests", rounds, "refused", event.reasons))
+    repair = s.repair or Repair("tests")
+    repair = replace(repair, rounds=repair.rounds + 1, verdict="refused", missing=event.reasons)
+    faults = faulty_tests(s.failures)
+    return replace(_fruitless(_tried(s, faults), faults), repair=repair)
 
 
 # --- NeedsRebuild ---------------------------------------------------------------------------------
 
 
 def _image_built(s: Session, event: e.ImageBuilt) -> Session:
+    # Not in the history: what is asked while an image is built must stay the same question.
+    repaired = {(f.identity, f.label) for f in environmental(s.failures)}
+    s = replace(s, tried=s.tried | repaired)
     return replace(s, image=event.image, broken=0, build_failure=None)
 
 
@@ -147,24 +190,18 @@ _REJECTED_KIND: dict[str, Any] = {
 
 
 def _package_replaced(s: Session, event: e.PackageReplaced) -> Session:
-    rejected = tuple(
-        replace(r, answered=True, replacement=event.replacement)
-        if r.name == event.rejected and r.kind != "command" and not r.answered
-        else r
-        for r in s.rejected
-    )
-    return replace(s, rejected=rejected)
+    asked = s.unanswered
+    if asked is None or asked.name != event.rejected:
+        return s
+    answered = replace(asked, answered=True, replacement=event.replacement)
+    return replace(s, rejected=tuple(answered if r is asked else r for r in s.rejected))
 
 
 def _build_failed(s: Session, event: e.BuildFailed) -> Session:
-    failed = s.failed_builds | {s.spec.key}
-    return replace(
-        s,
-        attempts=s.attempts + 1,
-        build_failure=event.failure,
-        failed_builds=failed,
-        repair=None,
-    )
+    s = replace(s, attempts=s.attempts + 1, build_failure=event.failure)
+    if event.failure.cause not in BLAMED:
+        return replace(s, broken=s.broken + 1)
+    return replace(s, failed_builds=s.failed_builds | {s.spec.key}, broken=0, repair=None)
 
 
 # --- Testing --------------------------------------------------------------------------------------
@@ -173,7 +210,8 @@ def _build_failed(s: Session, event: e.BuildFailed) -> Session:
 def _ran(s: Session, run: RunOutcome) -> Session:
     """An attempt ended in a run."""
     runs = s.runs | {s.run_key}
-    return replace(s, run=run, runs=runs, attempts=s.attempts + 1, broken=0, repair=None)
+    s = replace(s, run=run, runs=runs, attempts=s.attempts + 1, broken=0)
+    return replace(s, repair=None, build_failure=None)
 
 
 def _tests_passed(s: Session, event: e.TestsPassed) -> Session:
@@ -197,10 +235,9 @@ def _kept(s: Session, failure: Failure) -> Failure:
 
 def _tests_not_collected(s: Session, event: e.TestsNotCollected) -> Session:
     failure = event.failure
-    mark = (failure.identity, failure.label)
-    needs = needs_of((failure,), s.imports)
-    s = _asked(_ran(s, event.run), needs)
-    return replace(s, failures=(failure,), comes_back=mark in s.tried, tried=s.tried | {mark})
+    s = _asked(_ran(s, event.run), needs_of((failure,), s.imports))
+    comes_back = (failure.identity, failure.label) in s.tried
+    return replace(s, failures=(failure,), comes_back=comes_back)
 
 
 def _sandbox_broke(s: Session, event: e.SandboxBroke) -> Session:
@@ -208,7 +245,11 @@ def _sandbox_broke(s: Session, event: e.SandboxBroke) -> Session:
 
 
 def _repair_failed(s: Session, _: e.RepairFailed) -> Session:
-    return replace(s, attempts=s.attempts + 1, repair=None)
+    """Nothing ran, so no attempt was made; but a build that is known to fail ends one."""
+    if s.build_failure:
+        return replace(s, attempts=s.attempts + 1, repair=None)
+    due = faulty_tests(s.failures) or for_new_code(s.failures)
+    return replace(_fruitless(s, due), repair=None)
 
 
 # --- Diagnosing, Reclassify -----------------------------------------------------------------------
@@ -235,10 +276,7 @@ def _united(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
 def _reclassified(s: Session, event: e.Reclassified) -> Session:
     after = {label.test_id: label.after for label in event.labels}
     failures = tuple(_with_label(f, after.get(f.test_id, f.label)) for f in s.failures)
-    due, repair = _repair_due(failures)
-    tried = s.tried | {(f.identity, f.label) for f in due}
-    history = (*s.history, *(_in_words(s, f) for f in due))[-LAST_TRIED:]
-    return replace(s, failures=failures, repair=repair, tried=tried, history=history)
+    return replace(s, failures=failures, repair=_repair_due(s, failures))
 
 
 def _with_label(f: Failure, label: FailureClass) -> Failure:
@@ -246,22 +284,16 @@ def _with_label(f: Failure, label: FailureClass) -> Failure:
     return f if f.label is label else f.model_copy(update={"label": label, "fix": ""})
 
 
-def _repair_due(failures: tuple[Failure, ...]) -> tuple[tuple[Failure, ...], Repair | None]:
-    """Return what the next repair is for: tests first, then code, then the image.
+def _repair_due(s: Session, failures: tuple[Failure, ...]) -> Repair | None:
+    """Return the next repair: tests first, then code.
 
     What the image lacks needs no repair of its own, it is built on the way to the next run.
     """
-    image = tuple(f for f in failures if f.label is FailureClass.ENVIRONMENT)
-    if tests := faulty_tests(failures):
-        return (*image, *tests), Repair("tests")
-    if code := faulty_code(failures):
-        return (*image, *code), Repair("code")
-    return image, None
-
-
-def _in_words(s: Session, f: Failure) -> str:
-    message = f.problem.message.strip().split("\n")[0][:200]
-    return f"after attempt {s.attempts}: {f.test_id} ({f.problem.type}: {message}) as {f.label}"
+    if faulty_tests(failures):
+        return Repair("tests", before=s.tests.source if s.tests else "")
+    if faulty_code(failures):
+        return Repair("code", before=s.code.source if s.code else "")
+    return None
 
 
 # --- anywhere -------------------------------------------------------------------------------------
@@ -270,7 +302,8 @@ def _in_words(s: Session, f: Failure) -> str:
 def _answer_rejected(s: Session, event: e.AnswerRejected) -> Session:
     return replace(
         s,
-        rejections=s.rejections + 1,
+        rejections=s.rejections + 1 if event.kind == s.rejected_kind else 1,
+        rejected_kind=event.kind,
         rejection=f"{event.reason}: {event.detail}",
         rejected_text=event.answer.text or "",
     )

@@ -15,8 +15,11 @@ REJECTIONS = 10
 ANSWERS = 2
 """How often an answer of one kind may be unusable: the first one gets a request to repair it."""
 
-HOPELESS = frozenset({"download", "disk", "timeout"})
-"""Causes of a failed build that no other code would change."""
+BLAMED = frozenset({"conflict", "unknown_package", "unknown_system_package", "command"})
+"""Causes of a failed build that other code, or other wishes, would change."""
+
+HOPELESS = frozenset({"disk", "timeout"})
+"""Causes of a failed build that are the same the next time."""
 
 
 def fix_unproven(s: Session) -> bool:
@@ -40,6 +43,11 @@ def rounds_left(s: Session) -> bool:
     return s.repair is not None and s.repair.rounds < ROUNDS
 
 
+def nothing_patched(s: Session) -> bool:
+    """No test at fault has a patch that a run could show the worth of."""
+    return s.repair is None or not s.repair.patched
+
+
 def tests_missing(s: Session) -> bool:
     """Tests are wanted and there are none."""
     return not s.job.skip_tests and s.tests is None
@@ -60,9 +68,15 @@ def rejections_spent(s: Session) -> bool:
     return len(s.rejected) >= REJECTIONS
 
 
-def build_hopeless(s: Session) -> bool:
-    """The build failed for a reason that other code would not change."""
-    return s.build_failure is not None and s.build_failure.cause in HOPELESS
+def code_asks_too_much(s: Session) -> bool:
+    """The build failed for what code and diagnoses asked for."""
+    return s.build_failure is not None and s.build_failure.cause in BLAMED
+
+
+def build_retry_left(s: Session) -> bool:
+    """The build failed for a reason that may have passed, and not too often."""
+    passing = s.build_failure is not None and s.build_failure.cause not in HOPELESS
+    return passing and sandbox_retry_left(s)
 
 
 def comes_back(s: Session) -> bool:

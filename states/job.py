@@ -93,6 +93,11 @@ class Job(Value):
     budget: Budget = Budget()
     seed: int = 0
 
+    @property
+    def attempts(self) -> int:
+        """How many attempts there are: without tests there is nothing that a second one could learn."""
+        return 1 if self.skip_tests else self.max_iterations
+
     def model_for(self, kind: str) -> str:
         """The model that answers calls of `kind`."""
         return self.models.get(kind, self.model)

@@ -1,14 +1,14 @@
 """The repair ladder: which label a failure has next, once its own repair was tried.
 
-A label flips only after the repair that it calls for was made and the same failure came back. At the
-end of its ladder a failure is stuck.
+A label flips only after the repair that it calls for was made and the same failure came back, or the
+repair changed nothing. At the end of its ladder a failure is stuck.
 """
 
 from __future__ import annotations
 
 from codetape.states.events import Reclassified, Relabelled
 from codetape.states.failures import Failure
-from codetape.states.session import Session
+from codetape.states.session import Repair, Session
 from codetape.states.values import FailureClass as C
 
 LADDER: dict[C, tuple[C, ...]] = {
@@ -35,13 +35,18 @@ def relabelled(session: Session) -> Reclassified:
 
 
 def next_label(session: Session, failure: Failure) -> C:
-    """Return the first label of the failure's ladder whose repair is still worth trying."""
-    for label in LADDER.get(failure.label, ()):
-        if label is C.ENVIRONMENT and not image_would_change(session):
-            continue
-        if (failure.identity, label) not in session.tried:
-            return label
-    return C.STUCK
+    """Return the first label of the failure's ladder whose repair is still worth trying.
+
+    A repair that changed nothing proves nothing of the other one: that is tried again. If neither
+    changes anything, or both did and the failure is the same, it is stuck.
+    """
+    rungs = [(failure.identity, label) for label in LADDER.get(failure.label, ())]
+    if not image_would_change(session):
+        rungs = [rung for rung in rungs if rung[1] is not C.ENVIRONMENT]
+    untried = [rung for rung in rungs if rung not in session.tried]
+    changing = [rung for rung in rungs if rung not in session.fruitless]
+    again = changing if len(changing) < len(rungs) else []
+    return next((label for _, label in (*untried, *again)), C.STUCK)
 
 
 def image_would_change(session: Session) -> bool:
@@ -57,6 +62,24 @@ def faulty_code(failures: tuple[Failure, ...]) -> tuple[Failure, ...]:
 def faulty_tests(failures: tuple[Failure, ...]) -> tuple[Failure, ...]:
     """The failures that other tests are to repair."""
     return tuple(f for f in failures if f.label is C.TEST_ERROR)
+
+
+def environmental(failures: tuple[Failure, ...]) -> tuple[Failure, ...]:
+    """The failures that another image is to repair."""
+    return tuple(f for f in failures if f.label is C.ENVIRONMENT)
+
+
+def for_new_code(failures: tuple[Failure, ...]) -> tuple[Failure, ...]:
+    """What code that is written now has to repair; what no image could, is among it."""
+    return faulty_code(failures) or environmental(failures)
+
+
+def tests_to_patch(s: Session) -> tuple[Failure, ...]:
+    """The tests at fault that have no patch yet, or one that left their fix out."""
+    faults = faulty_tests(s.failures)
+    repair = s.repair or Repair("tests")
+    left = [f for f in faults if f.base_id not in repair.patched or f.fix in repair.missing]
+    return tuple(left) or faults
 
 
 def is_labelled(failure: Failure) -> bool:

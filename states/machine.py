@@ -87,9 +87,11 @@ class Machine:
         library = self._library()
         cursor: _Cursor = library.models[0]
         cursor.state = state.value
+        if event not in library.events:
+            raise IllegalTransition(session, state, event)
         try:
             library.events[event].trigger(cursor, facts)
-        except (transitions.MachineError, KeyError) as refused:
+        except transitions.MachineError as refused:
             raise IllegalTransition(session, state, event) from refused
         return State(cursor.state)
 

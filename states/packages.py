@@ -11,35 +11,45 @@ from collections.abc import Iterable
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from codetape.states.distributions import DECOYS, DISTRIBUTIONS
+from codetape.states.distributions import DECOYS, DISTRIBUTIONS, GENERIC, NAMESPACES
 from codetape.states.stdlib import STDLIB
 
 LOCAL = frozenset({"solution", "test_solution", "conftest", "__main__"})
 """Names that a session provides itself; no index is asked for them."""
 
 _DISTRIBUTION = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$")
+_VERSIONS = re.compile(r"^[A-Za-z0-9.*+!<>=~,-]*$")  # `===` would take any character
 _SYSTEM = re.compile(r"^[a-z0-9][a-z0-9+.-]+$")
 
 
 def distribution_of(dotted: str) -> str | None:
     """Return the distribution that provides the import `dotted`, or None for library and local names.
 
-    The longest dotted prefix in the table wins; a name that is not in the table stands for itself.
+    The longest dotted prefix in the table wins. A name that is not in the table stands for itself,
+    unless it says nothing: many distributions share it, or every project has a file of that name.
     """
     root = dotted.partition(".")[0]
-    if root in STDLIB or root in LOCAL or not _DISTRIBUTION.match(root):
+    if root in STDLIB or root in LOCAL | GENERIC or not _DISTRIBUTION.match(root):
         return None
     parts = dotted.split(".")
     for end in range(len(parts), 0, -1):
         if known := DISTRIBUTIONS.get(".".join(parts[:end])):
             return known
-    return canonicalize_name(root)
+    return None if root in NAMESPACES else canonicalize_name(root)
 
 
 def distributions_of(imports: Iterable[str]) -> tuple[str, ...]:
     """Return the distributions of many imports, sorted, each once."""
     found = {name for dotted in imports if (name := distribution_of(dotted))}
     return tuple(sorted(found))
+
+
+def not_in_library(names: Iterable[str]) -> list[str]:
+    """Leave out what a model lists by mistake: modules of the standard library.
+
+    A few have namesakes among the distributions; one that is listed with a version is kept.
+    """
+    return [name for name in names if name.strip().lower().partition(".")[0] not in STDLIB]
 
 
 def requirement(text: str) -> str:
@@ -51,7 +61,8 @@ def requirement(text: str) -> str:
         parsed = Requirement(text.strip())
     except InvalidRequirement as error:
         raise ValueError(f"{text!r} is no package name") from error
-    if parsed.url or parsed.marker or not _DISTRIBUTION.match(parsed.name):
+    odd = parsed.url or parsed.marker or not _VERSIONS.match(str(parsed.specifier))
+    if odd or not _DISTRIBUTION.match(parsed.name):
         raise ValueError(f"{text!r} is no package name")
     name = DECOYS.get(canonicalize_name(parsed.name), canonicalize_name(parsed.name))
     extras = f"[{','.join(sorted(parsed.extras))}]" if parsed.extras else ""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from codetape.states.failures import base_id
-from codetape.states.fences import python_code
-from codetape.states.python_source import TestFunction, defined_tests, syntax_error
-
-_SKIPS = frozenset({"skip", "skipif", "xfail", "importorskip", "skipTest", "expectedFailure"})
+from codetape.states.fences import fenced_blocks, python_code
+from codetape.states.python_source import TestFunction, defined_tests, parsed, syntax_error
+from codetape.states.weakening import Function, cases, weakening
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,8 @@ def apply_patches(
     """Put each (test name, code) in the place of the test it names.
 
     Only tests that failed may be patched. A patch has to parse, to define that test once, to assert
-    no less than before, to skip nothing, to keep its parameters, and to change something.
+    no less than before, to skip nothing, and to change something. Where it would lose ids of the test,
+    the test keeps its decorators and parameters.
     """
     due = dict.fromkeys(base_id(test) for test in failing)
     done: list[str] = []
@@ -37,15 +36,15 @@ def apply_patches(
     for name, code in patches:
         try:
             target = _target(source, name, due)
-            source = _spliced(source, target, _checked(source, target, code))
+            source = _spliced(source, target, _module(code))
             done.append(target.id)
-        except ValueError as reason:
+        except (ValueError, RecursionError) as reason:
             refused.append(f"{name}: {reason}")
     return Patched(source, tuple(dict.fromkeys(done)), tuple(refused))
 
 
 def _target(source: str, name: str, due: Iterable[str]) -> TestFunction:
-    wanted = base_id(name).removeprefix("test_solution.py::")
+    wanted = base_id(name).rpartition("test_solution.py::")[2].strip()
     same = [test for test in due if test == wanted or test.split("::")[-1] == wanted]
     found = [test for test in defined_tests(source) if test.id in same]
     if not same:
@@ -55,107 +54,97 @@ def _target(source: str, name: str, due: Iterable[str]) -> TestFunction:
     return found[0]
 
 
-def _checked(source: str, target: TestFunction, code: str) -> str:
-    new = textwrap.dedent(python_code(code)).strip("\n")
-    if problem := syntax_error(new):
-        raise ValueError(f"the patch does not parse ({problem})")
-    new_function = _function(new, target)
-    old_function = _function(_own_text(source, target), target)
-    _not_weaker(old_function, new_function)
-    if ast.dump(old_function) == ast.dump(new_function):
-        raise ValueError("the patch changes nothing")
-    return _text_of(new, new_function)
+def _module(code: str) -> str:
+    """Return a patch as a module that parses; a method that came with its indent gets a class."""
+    text = python_code(code)
+    problem = syntax_error(text)
+    if problem is None:
+        return text
+    indented = (f"class _:\n{block}" for block in (text, *fenced_blocks(text)))
+    if found := next((module for module in indented if syntax_error(module) is None), None):
+        return found
+    raise ValueError(f"the patch does not parse ({problem})")
 
 
-def _function(code: str, target: TestFunction) -> ast.FunctionDef | ast.AsyncFunctionDef:
-    name = target.id.split("::")[-1]
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    functions = [n for n in ast.walk(ast.parse(code)) if isinstance(n, kinds) and n.name == name]
-    if len(functions) != 1:
-        raise ValueError(f"the patch defines {name} {len(functions)} times, not once")
-    return functions[0]
-
-
-def _not_weaker(
-    old: ast.FunctionDef | ast.AsyncFunctionDef, new: ast.FunctionDef | ast.AsyncFunctionDef
-) -> None:
-    if _strength(new) < _strength(old):
-        raise ValueError("the patch asserts less than the test did")
-    if _skips(new) > _skips(old):
-        raise ValueError("the patch skips the test or expects it to fail")
-    if _cases(new) < _cases(old):
-        raise ValueError("the patch drops parameters of the test")
-
-
-def _strength(function: ast.AST) -> int:
-    """Sum what a test asserts: a comparison counts two, mere truth one, a constant nothing."""
-    return sum(_weight(node) for node in ast.walk(function))
-
-
-def _weight(node: ast.AST) -> int:
-    if isinstance(node, ast.Assert):
-        return _weight_of_test(node.test)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        name = node.func.attr
-        return 2 if name in {"raises", "warns"} or name.startswith(("assert", "assert_")) else 0
-    return 0
-
-
-def _weight_of_test(test: ast.expr) -> int:
-    if isinstance(test, ast.Constant | ast.JoinedStr):
-        return 0
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return sum(_weight_of_test(value) for value in test.values)
-    if isinstance(test, ast.BoolOp):
-        return min(_weight_of_test(value) for value in test.values)
-    if isinstance(test, ast.Compare):
-        return 1 if _compares_with_none(test) or _compares_constants(test) else 2
-    return 1
-
-
-def _compares_with_none(test: ast.Compare) -> bool:
-    return any(isinstance(o, ast.Constant) and o.value is None for o in test.comparators)
-
-
-def _compares_constants(test: ast.Compare) -> bool:
-    return all(isinstance(o, ast.Constant) for o in (test.left, *test.comparators))
-
-
-def _skips(function: ast.AST) -> int:
-    names = [n.attr for n in ast.walk(function) if isinstance(n, ast.Attribute)]
-    names += [n.id for n in ast.walk(function) if isinstance(n, ast.Name)]
-    return sum(name in _SKIPS for name in names)
-
-
-def _cases(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Count the parameter sets in the decorators; a computed list counts as one."""
-    cases = 0
-    for decorator in function.decorator_list:
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func).endswith("parametrize"):
-            values = decorator.args[1] if len(decorator.args) > 1 else None
-            cases += len(values.elts) if isinstance(values, ast.List | ast.Tuple) else 1
-    return cases
-
-
-def _own_text(source: str, target: TestFunction) -> str:
-    lines = source.split("\n")[target.first_line - 1 : target.last_line]
-    return textwrap.dedent("\n".join(lines))
-
-
-def _text_of(code: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """Cut the function out of a patch that brought imports or a class around it."""
-    first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
-    lines = code.split("\n")[first - 1 : function.end_lineno]
-    return textwrap.dedent("\n".join(lines))
-
-
-def _spliced(source: str, target: TestFunction, new: str) -> str:
+def _spliced(source: str, target: TestFunction, patch: str) -> str:
     """Replace exactly the lines of the test; comments after it stay."""
+    name = target.id.split("::")[-1]
+    old = next(f for f in _functions(source, name) if f.end_lineno == target.last_line)
+    new = _checked(source, old, patch)
     lines = source.rstrip("\n").split("\n")
-    old = lines[target.first_line - 1]
-    indent = old[: len(old) - len(old.lstrip())]
-    lines[target.first_line - 1 : target.last_line] = textwrap.indent(new, indent).split("\n")
+    before = lines[target.first_line - 1 : target.last_line]
+    after = _kept_ids(before, old, _lines_of(patch, new, old.col_offset), new)
+    if before == after:
+        raise ValueError("the patch changes nothing")
+    lines[target.first_line - 1 : target.last_line] = after
     patched = "\n".join(lines) + "\n"
     if problem := syntax_error(patched):
         raise ValueError(f"the patched file does not parse ({problem})")
     return patched
+
+
+def _functions(code: str, name: str) -> list[Function]:
+    return [n for n in ast.walk(parsed(code)) if isinstance(n, Function) and n.name == name]
+
+
+def _checked(source: str, old: Function, patch: str) -> Function:
+    """Return the one function of `patch` that may take the place of `old`."""
+    functions = _functions(patch, old.name)
+    if len(functions) != 1:
+        raise ValueError(f"the patch defines {old.name} {len(functions)} times, not once")
+    new = functions[0]
+    if weaker := weakening(old, new):
+        raise ValueError(weaker)
+    if lost := sorted(_used(new) & _imported(patch) - _imported(source)):
+        raise ValueError(f"the patch imports {', '.join(lost)} outside the function")
+    return new
+
+
+def _kept_ids(before: list[str], old: Function, after: list[str], new: Function) -> list[str]:
+    """Keep decorators and parameters of the old test where the new ones would lose some of its ids."""
+    if cases(new) >= cases(old):
+        return after
+    return [*before[: _head(old)], *after[_head(new) :]]
+
+
+def _head(function: Function) -> int:
+    """Count the lines before the body: decorators and signature."""
+    first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
+    body = function.body[0].lineno
+    if body == function.lineno:
+        raise ValueError("the patch drops parameters of the test")
+    return body - first
+
+
+def _used(function: Function) -> set[str]:
+    return {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+
+
+def _imported(code: str) -> set[str]:
+    """The names that the imports of a module bind."""
+    imports = [n for n in parsed(code).body if isinstance(n, ast.Import | ast.ImportFrom)]
+    return {(a.asname or a.name).partition(".")[0] for node in imports for a in node.names}
+
+
+def _lines_of(code: str, function: Function, indent: int) -> list[str]:
+    """Cut a function out of a patch and give it the indent of its place."""
+    first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
+    inside = _inside_texts(function)
+    numbered = list(enumerate(code.split("\n"), start=1))[first - 1 : function.end_lineno]
+    return [
+        line if number in inside else _moved(line, function.col_offset, indent)
+        for number, line in numbered
+    ]
+
+
+def _inside_texts(function: Function) -> set[int]:
+    """The lines that begin inside a text of several lines: their blanks belong to the text."""
+    kinds = ast.Constant | ast.JoinedStr
+    texts = [node for node in ast.walk(function) if isinstance(node, kinds)]
+    return {n for t in texts for n in range(t.lineno + 1, (t.end_lineno or t.lineno) + 1)}
+
+
+def _moved(line: str, before: int, after: int) -> str:
+    bare = line.lstrip()
+    blanks = max(len(line) - len(bare) - before, 0)
+    return " " * (after + blanks) + bare if bare else ""

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from codetape.states.answers import SHAPES, schema_text
 from codetape.states.failures import Failure
 from codetape.states.job import Job
-from codetape.states.ladder import faulty_code, faulty_tests
+from codetape.states.ladder import faulty_tests, for_new_code, tests_to_patch
 from codetape.states.session import Rejected, Session
 from codetape.states.values import LlmCall, Message
 
@@ -101,7 +101,7 @@ def code(s: Session) -> LlmCall:
     parts = [*_request(s.job), *_plan(s), *_present_code(s)]
     if s.build_failure:
         parts.append(_titled("The image could not be built", _build_report(s)))
-    if faults := faulty_code(s.failures) or s.failures:
+    if faults := for_new_code(s.failures):
         parts.append(_titled("Repair these failures", _findings(faults)))
         parts.extend(_present_tests(s))
     parts += [*_history(s), *_insistence(s), *_rejected_packages(s), *_notes(s)]
@@ -129,8 +129,9 @@ def diagnosis(s: Session) -> LlmCall:
 def patch_tests(s: Session) -> LlmCall:
     """Ask for other bodies of the tests at fault."""
     parts = [*_request(s.job), *_present_code(s), *_present_tests(s)]
-    parts.append(_titled("Repair these tests", _findings(faulty_tests(s.failures))))
-    return _call(s, "patch_tests", PATCH_ROLE, [*parts, *_history(s), *_insistence(s)])
+    parts.append(_titled("Repair these tests", _findings(tests_to_patch(s))))
+    parts += [*_history(s), *_insistence(s), *_notes(s)]
+    return _call(s, "patch_tests", PATCH_ROLE, parts)
 
 
 def verify_code(s: Session, fixes: tuple[str, ...]) -> LlmCall:
@@ -166,7 +167,7 @@ def _call(s: Session, kind: str, role: str, parts: list[str]) -> LlmCall:
         messages=(
             Message(role="system", parts=tuple(system)),
             Message(role="user", parts=tuple(parts)),
-            *_answer_repair(s),
+            *_answer_repair(s, kind),
         ),
         answer_schema=schema,
         parameters=s.job.parameters,
@@ -179,9 +180,9 @@ def _answer_shape(kind: str) -> str:
     return f"Answer with one JSON object and nothing else. Its fields: {fields}."
 
 
-def _answer_repair(s: Session) -> tuple[Message, ...]:
+def _answer_repair(s: Session, kind: str) -> tuple[Message, ...]:
     """The unusable answer and why it is, so that the next one can be better."""
-    if not s.rejection:
+    if s.rejected_kind != kind:
         return ()
     said = Message(role="assistant", parts=(_cut(s.rejected_text) or "(no text)",))
     why = f"This answer cannot be used. {s.rejection}. Answer again, whole, in the form asked for."
@@ -262,11 +263,13 @@ def _history(s: Session) -> list[str]:
 
 def _insistence(s: Session) -> list[str]:
     """Say what the last answer left out, more firmly in the last round."""
-    if s.repair is None or s.repair.rounds == 0:
+    if s.repair is None or not s.repair.missing:
         return []
+    text = "Your last answer left these out. Make every one of them."
+    if s.repair.verdict == "refused":
+        text = "No part of your last answer could be used, for these reasons:"
     firm = "This is the last round. " if s.repair.rounds > 1 else ""
-    text = f"{firm}Your last answer left these out. Make every one of them."
-    return [_titled("Not done yet", f"{text}\n{_bullets(s.repair.missing)}")]
+    return [_titled("Not done yet", f"{firm}{text}\n{_bullets(s.repair.missing)}")]
 
 
 def _rejected_packages(s: Session) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import threading
+import warnings
 from functools import lru_cache
 
 from codetape.states.values import Value
@@ -18,11 +20,25 @@ class TestFunction(Value):
     last_line: int
 
 
+_PARSING = threading.Lock()
+
+
+def parsed(source: str) -> ast.Module:
+    """Return the syntax tree. Raises SyntaxError, and ValueError or RecursionError for odd texts.
+
+    Warnings of the parser ("invalid escape sequence") are left out: whether they are errors is a
+    setting of the process, and no rule may depend on it. The lock is for them, filters are global.
+    """
+    with _PARSING, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
+
+
 @lru_cache(maxsize=256)
 def syntax_error(source: str) -> str | None:
     """Return why `source` does not parse ("line 3: invalid syntax"), or None if it does."""
     try:
-        ast.parse(source)
+        parsed(source)
     except SyntaxError as error:
         return f"line {error.lineno}: {error.msg}"
     except (ValueError, RecursionError, MemoryError) as error:
@@ -41,7 +57,7 @@ def imported_names(source: str) -> tuple[str, ...]:
     if syntax_error(source) is not None:
         return ()
     names: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         names.update(_names_of(node))
     return tuple(sorted(names))
 
@@ -70,20 +86,21 @@ def defined_tests(source: str) -> tuple[TestFunction, ...]:
     """Return the tests that pytest will find in `source`, in the order of the file.
 
     Functions named test*, and methods test* of classes named Test* that have no `__init__`, nested
-    classes included. Empty for a file that does not parse.
+    classes included, and of classes that derive from a TestCase. Fixtures are no tests, whatever
+    their name. Empty for a file that does not parse.
     """
     if syntax_error(source) is not None:
         return ()
-    return tuple(_tests_in(ast.parse(source).body, ""))
+    return tuple(_tests_in(parsed(source).body, ""))
 
 
 def _tests_in(body: list[ast.stmt], prefix: str) -> list[TestFunction]:
     found: list[TestFunction] = []
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            if node.name.startswith("test"):
+            if node.name.startswith("test") and not _is_fixture(node):
                 found.append(_test(node, prefix))
-        elif isinstance(node, ast.ClassDef) and node.name.startswith("Test") and _collectable(node):
+        elif isinstance(node, ast.ClassDef) and _collectable(node):
             found.extend(_tests_in(node.body, f"{prefix}{node.name}::"))
     return found
 
@@ -94,9 +111,18 @@ def _test(node: ast.FunctionDef | ast.AsyncFunctionDef, prefix: str) -> TestFunc
     return TestFunction(id=f"{prefix}{node.name}", first_line=first, last_line=last)
 
 
+def _is_fixture(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """True for @pytest.fixture, @fixture and @pytest.fixture(…)."""
+    calls = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
+    return any(ast.unparse(call).rpartition(".")[2] == "fixture" for call in calls)
+
+
 def _collectable(node: ast.ClassDef) -> bool:
+    if any(ast.unparse(base).endswith("TestCase") for base in node.bases):
+        return True
     methods = [child.name for child in node.body if isinstance(child, ast.FunctionDef)]
-    return "__init__" not in methods and "__new__" not in methods
+    own = {"__init__", "__new__"} & set(methods)
+    return node.name.startswith("Test") and not own
 
 
 def public_functions(source: str) -> tuple[str, ...]:
@@ -104,5 +130,5 @@ def public_functions(source: str) -> tuple[str, ...]:
     if syntax_error(source) is not None:
         return ()
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    names = [node.name for node in ast.parse(source).body if isinstance(node, kinds)]
+    names = [node.name for node in parsed(source).body if isinstance(node, kinds)]
     return tuple(name for name in names if not name.startswith("_"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from codetape.states.packages import (
     distributions_of,
     merged,
     name_of,
+    not_in_library,
     requirement,
     system_package,
 )
@@ -35,11 +37,15 @@ from codetape.states.values import (
     BuildFailure,
     CallFailure,
     ImageRef,
+    ImageSpec,
     Outcome,
     RunOutcome,
     SandboxFailure,
 )
 from codetape.states.verdict import verdict
+
+_PYTHON = re.compile(r"\s*(?:py(?:thon)?[ -]?[\d.]*)?\s*$", re.IGNORECASE)
+"""Python by any name, or no name."""
 
 REJECTING = frozenset({"unknown_package", "unknown_system_package", "command"})
 """Causes of a failed build that name what to leave out."""
@@ -82,10 +88,10 @@ def _plan(_: r.WritePlan, answer: Answer) -> e.Event:
 
 def _code(_: r.WriteCode, answer: Answer) -> e.Event:
     shape = _code_shape(answer)
-    if shape.language.strip().lower() not in {"python", "py", "python3"}:
+    if not _PYTHON.match(shape.language):
         raise Unusable("invalid", f"language: {shape.language!r} is not python")
     source = _source(shape.code, "code")
-    listed = _each(requirement, shape.packages, "packages")
+    listed = _each(requirement, not_in_library(shape.packages), "packages")
     system = _each(system_package, shape.system_packages, "system_packages")
     return e.CodeWritten(
         source=source,
@@ -190,17 +196,23 @@ def _diagnosis(request: r.Diagnose, answer: Answer) -> e.Event:
 
 
 def _build_ended(request: r.BuildImage, failure: BuildFailure) -> e.Event:
-    """A package that the image asked for and that does not exist is remembered by its name."""
+    """What the image asked for and cannot have is remembered, as it was asked for."""
     if failure.cause not in REJECTING:
         return e.BuildFailed(failure=failure)
-    names = {name_of(asked): name_of(asked) for asked in request.spec.requirements}
-    if failure.cause != "unknown_package":
-        both = (*request.spec.system_packages, *request.spec.commands)
-        names = {name: name for name in both}
-    found = tuple(dict.fromkeys(names[n] for n in failure.packages if n in names))
+    asked = _asked_for(request.spec, failure.cause)
+    found = tuple(dict.fromkeys(asked[n] for n in failure.packages if n in asked))
     if not found:
         return e.BuildFailed(failure=failure)
     return e.PackageRejected(failure=failure.model_copy(update={"packages": found}))
+
+
+def _asked_for(spec: ImageSpec, cause: str) -> dict[str, str]:
+    """Return what a build may find missing, by the names that it may have in a report."""
+    if cause == "unknown_package":
+        by_name = {name_of(required): required for required in spec.requirements}
+        return by_name | {required: required for required in spec.requirements}
+    asked = spec.system_packages if cause == "unknown_system_package" else spec.commands
+    return {name: name for name in asked}
 
 
 _READERS: dict[type[r.ModelRequest], Callable[[Any, Answer], e.Event]] = {

@@ -20,7 +20,6 @@ from codetape.states.values import (
     ImageRef,
     ImageSpec,
     RunOutcome,
-    Value,
 )
 
 NO_JOB = Job(prompt="-")
@@ -66,21 +65,27 @@ Verdict = Literal["open", "unproven", "applied", "missing", "refused"]
 
 @dataclass(frozen=True)
 class Repair:
-    """A repair under way. `missing` are the fixes that the last answer left out.
+    """A repair under way, of the text `before`. `missing` are the fixes that the last answer left out.
 
     `verdict` is unproven while nobody has said whether the fixes are in; refused where no part of the
-    answer could be used.
+    answer could be used. `patched` are the tests that have a patch, of any round.
     """
 
     of: Literal["code", "tests"]
+    before: str = ""
     rounds: int = 0
     verdict: Verdict = "open"
     missing: tuple[str, ...] = ()
+    patched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Rejected:
-    """A package that does not exist, or a command that fails. `answered`: the model was asked."""
+    """A package that does not exist, or a command that fails. `answered`: the model was asked.
+
+    `name` is the requirement as it was asked for: without a version all of the distribution is
+    refused, with one only that version.
+    """
 
     name: str
     kind: Literal["package", "system_package", "command"]
@@ -101,10 +106,11 @@ class Ending:
 class Session:
     """The auto-coder's session after its last event.
 
-    `tried` holds (identity of a failure, label) for each repair that was made; it starts anew when
-    the tests are rewritten. `runs` holds a key for each (code, tests, image) that ran. `rejections`
-    counts answers of one kind in a row that could not be used, `call_failures` calls in a row that
-    brought none, `broken` failures of the sandbox in a row.
+    `tried` holds (identity of a failure, label) for each repair that was made; what was tried of the
+    code starts anew when the test is rewritten. `fruitless` are those repairs that changed nothing, so
+    that no run could show their worth. `runs` holds a key for each (code, tests, image) that
+    ran. `rejections` counts answers of one kind in a row that could not be used, `call_failures` calls
+    in a row that brought none, `broken` failures of the sandbox in a row.
     """
 
     id: str
@@ -126,12 +132,14 @@ class Session:
     asked_commands: tuple[str, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     tried: frozenset[tuple[str, FailureClass]] = frozenset()
-    runs: frozenset[str] = frozenset()
+    fruitless: frozenset[tuple[str, FailureClass]] = frozenset()
+    runs: frozenset[tuple[str, str, str]] = frozenset()
     history: tuple[str, ...] = ()  # what was tried, in words, for the next prompt
     notes: tuple[str, ...] = ()
     attempts: int = 0
     rejections: int = 0
-    rejection: str = ""  # why the last answer could not be used
+    rejected_kind: str = ""  # the kind of the last answer that could not be used
+    rejection: str = ""  # why it could not
     rejected_text: str = ""  # and what it said
     call_failures: int = 0
     call_failure: CallFailure | None = None
@@ -163,13 +171,11 @@ class Session:
         )
 
     @property
-    def run_key(self) -> str:
+    def run_key(self) -> tuple[str, str, str]:
         """Equal for equal (code, tests, image specification)."""
-        return RunKey(
-            code=self.code.source if self.code else "",
-            tests=self.tests.source if self.tests else "",
-            spec=self.spec.key,
-        ).key
+        code = self.code.source if self.code else ""
+        tests = self.tests.source if self.tests else ""
+        return code, tests, self.spec.key
 
     @property
     def imports(self) -> tuple[str, ...]:
@@ -181,14 +187,6 @@ class Session:
     def unanswered(self) -> Rejected | None:
         """The first rejected package for which the model was not asked for another."""
         return next((r for r in self.rejected if r.kind != "command" and not r.answered), None)
-
-
-class RunKey(Value):
-    """What makes two runs the same."""
-
-    code: str
-    tests: str
-    spec: str
 
 
 def base_spec(job: Job) -> ImageSpec:
@@ -232,12 +230,11 @@ def _allowed(
 def _final(name: str, kind: str, refused: dict[tuple[str, str], str | None]) -> str:
     """Follow replacements to the last one; empty if that was rejected too."""
     seen: set[str] = set()
-    while name:
-        bare = packages.name_of(name) if kind == "package" else name
-        if bare in seen:
-            return ""
-        if (kind, bare) not in refused:
+    while name and name not in seen:
+        seen.add(name)
+        whole = packages.name_of(name) if kind == "package" else name
+        rejected = next((n for n in (name, whole) if (kind, n) in refused), None)
+        if rejected is None:
             return name
-        seen.add(bare)
-        name = refused[kind, bare] or ""
+        name = refused[kind, rejected] or ""
     return ""

@@ -29,7 +29,7 @@ def settle(s: Session) -> e.Event | None:
 
 
 def _attempts(s: Session) -> e.Event | None:
-    if s.state in NOTHING_FOLLOWS and s.attempts >= s.job.max_iterations:
+    if s.state in NOTHING_FOLLOWS and s.attempts >= s.job.attempts:
         return e.AttemptsSpent(attempts=s.attempts)
     return None
 

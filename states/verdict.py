@@ -26,6 +26,8 @@ from codetape.states.values import (
 WHOLE_RUN = "(run)"
 """The test id of a failure that belongs to no single test."""
 
+NOTHING = Problem(type="NoTestsRan", message="no test was executed")
+
 
 def verdict(spec: RunSpec, run: RunOutcome) -> e.Event:
     """Return TestsPassed, TestsFailed, TestsNotCollected or SandboxBroke."""
@@ -51,12 +53,13 @@ def _by_report(
     failures = failures_of(report, imports)
     if not report.finished:
         return e.TestsFailed(run=run, failures=(*failures, _cut_short(run, report)))
+    if not report.results:
+        return _not_collected(run, NOTHING, imports)
     failures += _unreported(spec, report)
     if failures:
         return e.TestsFailed(run=run, failures=failures)
     if not any(result.outcome == "passed" for result in report.results):
-        nothing = Problem(type="NoTestsRan", message="no test was executed")
-        return _not_collected(run, nothing, imports)
+        return _not_collected(run, NOTHING, imports)
     return e.TestsPassed(run=run)
 
 
@@ -76,8 +79,9 @@ def _cut_short(run: RunOutcome, report: TestReport) -> Failure:
 
 
 def _unreported(spec: RunSpec, report: TestReport) -> tuple[Failure, ...]:
-    """A test that the file defines and that the run says nothing about did not pass."""
-    reported = {base_id(result.id) for result in report.results}
+    """A test that the file defines or pytest found, and that the run says nothing of, did not pass."""
+    ids = {result.id for result in report.results}
+    reported = ids | {base_id(test) for test in ids}
     expected = [
         t.id for f in spec.files if f.name == "test_solution.py" for t in defined_tests(f.text)
     ]
@@ -88,7 +92,7 @@ def _unreported(spec: RunSpec, report: TestReport) -> tuple[Failure, ...]:
             label=FailureClass.TEST_ERROR,
             because="pytest did not run it",
         )
-        for test in dict.fromkeys(expected)
+        for test in dict.fromkeys((*expected, *report.collected))
         if test not in reported
     )
 

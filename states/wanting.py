@@ -8,7 +8,7 @@ from collections.abc import Callable
 from codetape.states import prompts
 from codetape.states import requests as r
 from codetape.states.failures import COLLECTION
-from codetape.states.ladder import faulty_code, faulty_tests, image_would_change
+from codetape.states.ladder import faulty_code, faulty_tests, image_would_change, tests_to_patch
 from codetape.states.machine import State
 from codetape.states.session import Session, base_spec
 from codetape.states.values import HostFile, RunSpec, TextFile
@@ -47,7 +47,7 @@ def _test_request(s: Session) -> r.Request:
     if s.repair and s.repair.verdict == "unproven":
         fixes = tuple(f.fix for f in faults if f.fix)
         return r.VerifyTests(call=prompts.verify_tests(s, fixes), fixes=fixes)
-    failing = tuple(f.test_id for f in faults)
+    failing = tuple(f.test_id for f in tests_to_patch(s))
     return r.PatchTests(call=prompts.patch_tests(s), source=s.tests.source, failing=failing)
 
 
@@ -118,6 +118,6 @@ def delay(s: Session) -> float:
         return 0.0
     if s.call_failure.retry_after is not None:
         return s.call_failure.retry_after
-    longest: float = min(FIRST_DELAY * 2 ** (s.call_failures - 1), LONGEST_DELAY)
+    longest = min(FIRST_DELAY * 2.0 ** min(s.call_failures - 1, 9), LONGEST_DELAY)
     draw = hashlib.sha256(f"{s.job.seed} {s.id} {s.seq}".encode()).digest()[0] / 255
     return round(longest * (0.75 + 0.25 * draw), 3)

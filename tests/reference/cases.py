@@ -25,6 +25,12 @@ FEWER = frozenset({"verify_code", "verify_tests", "diagnosis", "code", "patch_te
 """Calls that may be left out where evidence decides or nothing could follow."""
 
 
+BY_DESIGN = {
+    "reclass-paraphrase": "a failure is known by its report, not by how a model words it: it flips",
+}
+"""Cases that differ by a rule of ours and carry no tag of theirs; both sessions end without success."""
+
+
 @dataclass(frozen=True)
 class Compared:
     """What came of a case: same, better or worse, with the reasons."""
@@ -57,7 +63,8 @@ def _verdict(case: dict[str, Any], found: Result | ValueError, differences: list
     ended = isinstance(found, Result) and found.success
     replayed = not isinstance(found, Result) or replay(found.store, found.session).identical
     as_well = ended or not case["result"].get("success")
-    return "better" if case["tags"] and as_well and replayed else "worse"
+    meant = case["tags"] or case["id"] in BY_DESIGN
+    return "better" if meant and as_well and replayed else "worse"
 
 
 def _agent(case: dict[str, Any], llm: CaseLlm, sandbox: CaseSandbox) -> AutoCoderAgent:

@@ -29,9 +29,9 @@ _MODULE = re.compile(r"No module named '([^']+)'")
 
 
 def build_outcome(item: dict[str, Any], spec: ImageSpec, number: int) -> ImageRef | BuildFailure:
-    """Return what an item of `build_image` stands for, or raise it."""
+    """Return what an item of `build_image` stands for."""
     if "raise" in item:
-        raise SandboxBroken(SandboxFailure(message=item["message"]))
+        return BuildFailure(cause="other", message=f"{item['raise']}: {item['message']}")
     if package := item.get("invalid_package"):
         message = f"E: Unable to locate package {package}"
         return BuildFailure(

@@ -164,12 +164,14 @@ class CaseSandbox:
 
     def __init__(self, script: Script) -> None:
         self._script = script
+        self._checked = False
         self._built = 0
         self.builds: list[ImageSpec] = []
         self.runs: list[RunSpec] = []
 
     async def build(self, spec: ImageSpec) -> ImageRef | BuildFailure:
-        if not (spec.requirements or spec.system_packages or spec.commands or self.builds):
+        if not self._checked:  # is there a sandbox? Theirs never asked
+            self._checked = True
             return ImageRef(ref="base", spec_key=spec.key, python="3.11")
         self.builds.append(spec)
         outcome = build_outcome(self._script.next("build_image"), spec, self._built + 1)
