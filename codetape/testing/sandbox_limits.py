@@ -146,6 +146,15 @@ class LimitContract(SandboxCase):
         assert outcome.out_of_memory is True
         assert outcome.stdout == ""
 
+    def test_memory_that_ran_out_in_a_child_ends_the_run(self, make: Runs) -> None:
+        code = """
+            import subprocess, sys, time
+            subprocess.run([sys.executable, "-c", "x = bytearray(300 << 20)"])
+            time.sleep(60)
+        """
+        outcome = make.script(code, limits=Limits(memory=100 << 20, seconds=40))
+        assert (outcome.out_of_memory, outcome.timed_out) == (True, False)
+
     def test_a_limit_of_memory_that_is_kept_is_not_told_as_passed(self, make: Runs) -> None:
         code = "print(len(bytearray(20 << 20)))"
         outcome = make.script(code, limits=Limits(memory=200 << 20))
@@ -179,10 +188,10 @@ class LimitContract(SandboxCase):
             for name in range(100):
                 with open(f"/var/outputs/{name}", "wb") as file:
                     file.write(bytes(1 << 20))
-            time.sleep(5)
+            time.sleep(60)
         """
-        outcome = make.script(code, limits=Limits(disk=10 << 20, seconds=20))
-        assert outcome.disk_full is True
+        outcome = make.script(code, limits=Limits(disk=10 << 20, seconds=40))
+        assert (outcome.disk_full, outcome.timed_out) == (True, False)
 
     def test_one_large_file_fills_the_disk_too(self, make: Runs) -> None:
         code = """

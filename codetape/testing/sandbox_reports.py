@@ -95,6 +95,9 @@ class ReportContract(SandboxCase):
         }
         phases = {result.id: result.phase for result in report.results}
         assert (phases["test_setup"], phases["test_teardown"]) == ("setup", "teardown")
+        problem = report.results[-1].problem
+        assert problem is not None
+        assert problem.frames[0].place == "tests"
 
     def test_ids_of_any_shape_survive(self, make: Runs) -> None:
         report = make.report(IDS)
@@ -123,7 +126,8 @@ class ReportContract(SandboxCase):
         assert (problem.type, problem.message) == ("AssertionError", "assert 1 == 2")
 
     def test_what_a_test_printed_is_with_it(self, make: Runs) -> None:
-        report = make.report("def test_a():\n    print('of a')\ndef test_b():\n    print('of b')\n")
+        tests = "import solution\ndef test_a(): print('of a')\ndef test_b(): print('of b')\n"
+        report = make.report(tests, "print('at import')\n")
         assert [result.captured for result in report.results] == ["of a\n", "of b\n"]
 
     def test_what_a_test_printed_is_bounded(self, make: Runs) -> None:

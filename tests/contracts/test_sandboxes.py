@@ -20,6 +20,7 @@ UNSEEN = "no control group can be written: who leaves session, parent and variab
 MEMORY = (
     "test_memory_is_limited",
     "test_memory_of_a_child_counts",
+    "test_memory_that_ran_out_in_a_child_ends_the_run",
     "test_a_limit_of_memory_that_is_kept_is_not_told_as_passed",
 )
 GROUPS = find_parents().folders

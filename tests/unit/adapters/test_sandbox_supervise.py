@@ -82,6 +82,17 @@ def test_who_holds_the_pipe_is_not_waited_for(wish: Wish) -> None:
     assert ended.seconds < 3.5
 
 
+def test_more_than_one_read_is_left_in_the_pipe(wish: Wish) -> None:
+    code = (
+        "import fcntl, os, time\nfcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20)\n"
+        "time.sleep(0.5)\nos.write(1, b'x' * 900_000)\nos._exit(0)"
+    )
+    argv = (sys.executable, "-S", "-c", code)
+    # While this looks the other way, the process writes and ends.
+    ended = supervise(Launch(argv, {}, 20, kill_group, watch=lambda: time.sleep(2)), wish)
+    assert len(ended.stdout.bytes()) == 900_000
+
+
 def test_a_wish_ends_it(wish: Wish) -> None:
     wish.make()
     ended = launch("import time; time.sleep(60)", wish)
@@ -115,9 +126,10 @@ def test_a_cancelled_task_waits_for_its_thread() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        seen = list(done)
         await threads.close()
         with pytest.raises(SandboxBroken):
             await threads.run(work)
-        return done
+        return seen
 
     assert asyncio.run(cancelled()) == ["cleaned up"]
