@@ -13,6 +13,7 @@ from codetape.both import both
 from codetape.engine.ports import EventStore, Sandbox
 from codetape.engine.tape import Recorded, fold, read
 from codetape.running import run_solution
+from codetape.states.constraints import schemas_of
 from codetape.states.events import CodeWritten
 from codetape.states.failures import Failure
 from codetape.states.session import Session
@@ -147,8 +148,8 @@ class Result:
 
     @property
     def generated_schemas(self) -> dict[str, str]:
-        """Schemas inferred from the samples; none yet."""
-        return {}
+        """A Pandera schema as code for each sample that is a table, with the constraints in it."""
+        return schemas_of(self.folded.job, self.folded.checks)
 
     # --- what it took ---
 

@@ -31,6 +31,7 @@ TABLE = (
     # event               source          dest            guards
     Row("session_opened",      NEEDS_CODE,     NEEDS_CODE),
     Row("sandbox_ready",       NEEDS_CODE,     NEEDS_CODE),
+    Row("constraint_parsed",   NEEDS_CODE,     NEEDS_CODE),
     Row("planned",             NEEDS_CODE,     NEEDS_CODE),
 
     Row("code_written",        NEEDS_CODE,     NEEDS_CODE,     (g.fix_unproven,)),

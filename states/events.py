@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from codetape.states.constraints import Check
 from codetape.states.failures import Failure
 from codetape.states.job import Budget, Job
 from codetape.states.values import (
@@ -101,6 +102,15 @@ class Planned(Answered):
     name = "planned"
     description: str
     approach: str
+
+
+class ConstraintParsed(Answered):
+    """A constraint was read; `check` is None if it is none of a column. `unread`: see FixesVerified."""
+
+    name = "constraint_parsed"
+    constraint: str
+    check: Check | None = None
+    unread: str = ""
 
 
 class CodeWritten(Answered):
@@ -343,6 +353,7 @@ class Cancelled(Event):
 EVENTS: tuple[type[Event], ...] = (
     SessionOpened,
     SandboxReady,
+    ConstraintParsed,
     Planned,
     CodeWritten,
     FixesVerified,

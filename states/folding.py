@@ -78,6 +78,11 @@ def _sandbox_ready(s: Session, event: e.SandboxReady) -> Session:
 # --- NeedsCode ------------------------------------------------------------------------------------
 
 
+def _constraint_parsed(s: Session, event: e.ConstraintParsed) -> Session:
+    checks = (*s.checks, event.check) if event.check else s.checks
+    return replace(s, parsed=(*s.parsed, event.constraint), checks=checks)
+
+
 def _planned(s: Session, event: e.Planned) -> Session:
     return replace(s, plan=(event.description, event.approach))
 
@@ -338,6 +343,7 @@ def _unchanged(s: Session, _: e.Event) -> Session:
 _FOLDS: dict[type[e.Event], Callable[[Session, Any], Session]] = {
     e.SessionOpened: _session_opened,
     e.SandboxReady: _sandbox_ready,
+    e.ConstraintParsed: _constraint_parsed,
     e.Planned: _planned,
     e.CodeWritten: _code_written,
     e.FixesVerified: _verified,

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pydantic import JsonValue
 
 from codetape.states.answers import SHAPES, schema_text
+from codetape.states.constraints import schemas_of
 from codetape.states.failures import Failure
 from codetape.states.job import Job
 from codetape.states.ladder import faulty_tests, for_new_code, tests_to_patch
@@ -39,6 +40,15 @@ import them from `solution` and call them with small data of their own.
 - Reading arguments and writing outputs happens in main(), behind `if __name__ == "__main__":`.
 - Importing the module does nothing else. Raise an exception where the data make no sense; never \
 hide an error."""
+
+CONSTRAINT_ROLE = """\
+A constraint on a table of data is given in words. Name the one column it is about, as it is listed, \
+and the check that it is:
+- `greater_than` and `less_than`: parameters {"value": number}.
+- `between`: parameters {"min": number, "max": number}, both included.
+- `regex`: parameters {"pattern": text}. `isin`: parameters {"values": list}.
+- `not_null`: no parameters.
+- `none`: it is about several columns, or about something else; `column_name` is empty."""
 
 PLAN_ROLE = """\
 You plan a small Python program before it is written. Say what it has to do and how: the functions \
@@ -91,14 +101,20 @@ A package that a Python program asked for does not exist under that name. Name t
 meant, by the name under which it can be installed, or null if none is needed."""
 
 
+def parse_constraint(s: Session, constraint: str, columns: tuple[str, ...]) -> LlmCall:
+    """Ask which check of which column a constraint is."""
+    parts = [_titled("The constraint", constraint), _titled("The columns", _bullets(columns))]
+    return _call(s, "parse_constraint", CONSTRAINT_ROLE, parts)
+
+
 def plan(s: Session) -> LlmCall:
     """Ask how the work is to be done."""
-    return _call(s, "plan", PLAN_ROLE, [*_request(s.job)])
+    return _call(s, "plan", PLAN_ROLE, [*_request(s)])
 
 
 def code(s: Session) -> LlmCall:
     """Ask for the whole solution: the first one, or the newest one repaired."""
-    parts = [*_request(s.job), *_plan(s), *_present_code(s)]
+    parts = [*_request(s), *_plan(s), *_present_code(s)]
     if s.build_failure:
         parts.append(_titled("The image could not be built", _build_report(s)))
     if faults := for_new_code(s.failures):
@@ -111,7 +127,7 @@ def code(s: Session) -> LlmCall:
 
 def tests(s: Session) -> LlmCall:
     """Ask for a test file: the first one, or another one for one that could not be collected."""
-    parts = [*_request(s.job), *_plan(s), *_present_code(s)]
+    parts = [*_request(s), *_plan(s), *_present_code(s)]
     if s.tests:
         parts += _present_tests(s)
         parts.append(_titled("These tests could not be run", _findings(faulty_tests(s.failures))))
@@ -121,14 +137,14 @@ def tests(s: Session) -> LlmCall:
 
 def diagnosis(s: Session) -> LlmCall:
     """Ask who is at fault, for the failures that evidence left open."""
-    parts = [*_request(s.job), *_present_code(s), *_present_tests(s)]
+    parts = [*_request(s), *_present_code(s), *_present_tests(s)]
     parts.append(_titled("What failed", _findings(s.failures)))
     return _call(s, "diagnosis", DIAGNOSIS_ROLE, [*parts, *_history(s)])
 
 
 def patch_tests(s: Session) -> LlmCall:
     """Ask for other bodies of the tests at fault."""
-    parts = [*_request(s.job), *_present_code(s), *_present_tests(s)]
+    parts = [*_request(s), *_present_code(s), *_present_tests(s)]
     parts.append(_titled("Repair these tests", _findings(tests_to_patch(s))))
     parts += [*_history(s), *_insistence(s), *_notes(s)]
     return _call(s, "patch_tests", PATCH_ROLE, parts)
@@ -194,7 +210,8 @@ def _answer_repair(s: Session, kind: str) -> tuple[Message, ...]:
 # --- the parts ------------------------------------------------------------------------------------
 
 
-def _request(job: Job) -> list[str]:
+def _request(s: Session) -> list[str]:
+    job = s.job
     parts = [_titled("The request", job.prompt)]
     if job.schema_text:
         parts.append(_titled("The schema of the data", job.schema_text))
@@ -202,7 +219,13 @@ def _request(job: Job) -> list[str]:
         parts.append(_titled("Constraints", _bullets(job.constraints)))
     parts.append(_titled("Inputs and outputs", _interface(job)))
     parts.extend(_titled(f"Sample data for {x.name}", x.description) for x in job.samples)
+    if s.checks:
+        parts += [_schema_part(name, code) for name, code in schemas_of(job, s.checks).items()]
     return parts
+
+
+def _schema_part(name: str, code: str) -> str:
+    return _titled(f"What holds for {name}, as a Pandera schema", _fenced(code))
 
 
 def _interface(job: Job) -> str:

@@ -10,6 +10,7 @@ from codetape.states import events as e
 from codetape.states import requests as r
 from codetape.states.answers import (
     CodeShape,
+    ConstraintShape,
     DiagnosisShape,
     PatchesShape,
     PlanShape,
@@ -20,6 +21,7 @@ from codetape.states.answers import (
     read,
     whole_text,
 )
+from codetape.states.constraints import check_of
 from codetape.states.diagnosing import diagnosed
 from codetape.states.fences import python_code
 from codetape.states.packages import (
@@ -84,6 +86,15 @@ def _read(request: r.ModelRequest, answer: Answer) -> e.Event:
 def _plan(_: r.WritePlan, answer: Answer) -> e.Event:
     plan = read(answer, PlanShape)
     return e.Planned(description=plan.description, approach=plan.approach, answer=answer)
+
+
+def _constraint(request: r.ParseConstraint, answer: Answer) -> e.Event:
+    try:
+        check = check_of(request.constraint, read(answer, ConstraintShape), request.columns)
+    except Unusable as why:
+        text = request.constraint
+        return e.ConstraintParsed(constraint=text, unread=str(why), answer=answer)
+    return e.ConstraintParsed(constraint=request.constraint, check=check, answer=answer)
 
 
 def _code(_: r.WriteCode, answer: Answer) -> e.Event:
@@ -216,6 +227,7 @@ def _asked_for(spec: ImageSpec, cause: str) -> dict[str, str]:
 
 
 _READERS: dict[type[r.ModelRequest], Callable[[Any, Answer], e.Event]] = {
+    r.ParseConstraint: _constraint,
     r.WritePlan: _plan,
     r.WriteCode: _code,
     r.VerifyCode: _verified(e.FixesVerified),

@@ -43,6 +43,14 @@ class CheckSandbox(BuildRequest):
     name = "check_sandbox"
 
 
+class ParseConstraint(ModelRequest):
+    """Which check of which column is a constraint? `columns` are those of all samples."""
+
+    name = "parse_constraint"
+    constraint: str
+    columns: tuple[str, ...]
+
+
 class WritePlan(ModelRequest):
     name = "write_plan"
 

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Literal
 
 from codetape.states import packages
+from codetape.states.constraints import Check
 from codetape.states.failures import Failure
 from codetape.states.job import Job
 from codetape.states.machine import State
@@ -118,6 +119,8 @@ class Session:
     seq: int = 0
     job: Job = NO_JOB
     sandbox: ImageRef | None = None
+    parsed: tuple[str, ...] = ()  # the constraints that were read
+    checks: tuple[Check, ...] = ()  # and what came of them
     plan: tuple[str, str] | None = None
     code: Solution | None = None
     tests: Tests | None = None

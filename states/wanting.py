@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from codetape.states import prompts
 from codetape.states import requests as r
+from codetape.states.constraints import columns_of
 from codetape.states.failures import COLLECTION
 from codetape.states.ladder import faulty_code, faulty_tests, image_would_change, tests_to_patch
 from codetape.states.machine import State
@@ -27,12 +28,26 @@ def wanted(s: Session) -> tuple[r.Request, ...]:
 
 
 def _needs_code(s: Session) -> tuple[r.Request, ...]:
+    if unread := _constraints(s):
+        return unread
     if s.plan is None and s.job.plan:
         return (r.WritePlan(call=prompts.plan(s)),)
     if s.repair and s.repair.verdict == "unproven":
         fixes = tuple(f.fix for f in faulty_code(s.failures) if f.fix)
         return (r.VerifyCode(call=prompts.verify_code(s, fixes), fixes=fixes),)
     return (r.WriteCode(call=prompts.code(s)),)
+
+
+def _constraints(s: Session) -> tuple[r.Request, ...]:
+    """The constraints that may be checks of a sample's columns; they are read side by side."""
+    columns = columns_of(s.job)
+    left = [c for c in dict.fromkeys(s.job.constraints) if columns and c not in s.parsed]
+    return tuple(
+        r.ParseConstraint(
+            call=prompts.parse_constraint(s, text, columns), constraint=text, columns=columns
+        )
+        for text in left
+    )
 
 
 def _needs_tests(s: Session) -> tuple[r.Request, ...]:

@@ -18,7 +18,7 @@ from tests.reference.scripts import CaseLlm, CaseSandbox, Script
 OURS = {"verify_logic": "verify_code", "fix_tests": "patch_tests", "tests_structured": "tests"}
 """Their kinds of calls to ours, where the names differ."""
 
-GONE = frozenset({"detect_packages", "constraint_parse"})
+GONE = frozenset({"detect_packages", "constraint_parse", "parse_constraint"})
 """Calls that are not needed any more."""
 
 FEWER = frozenset({"verify_code", "verify_tests", "diagnosis", "code", "patch_tests"})
