@@ -35,6 +35,7 @@ def make_private(path: Path) -> None:
 
     SQLite gives its sidecar files the mode of the file. Raises OSError.
     """
+    path = path.resolve()  # where a link leads to nothing yet, SQLite would make what it names
     if path.exists():
         return
     _make_folders(path.parent)

@@ -69,6 +69,15 @@ def test_only_the_owner_may_look(tmp_path: Path) -> None:
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in path.parents[:2]} == {0o700}
 
 
+@pytest.mark.usefixtures("usual_umask")
+def test_only_the_owner_may_look_at_what_a_link_names(tmp_path: Path) -> None:
+    target = tmp_path / "away" / "tape.db"
+    link = tmp_path / "tape.db"
+    link.symlink_to(target)
+    open_store(link).close()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
 def test_a_relative_path_is_kept_when_the_folder_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,7 +264,7 @@ def test_a_full_disk_writes_nothing_by_halves(path: Path) -> None:
         assert list(store.read("one")) == tape
         with pytest.raises(KeyError):
             store.get_blob(name)
-        SmallDisk.pages = 1000  # somebody has made room
+        store.pages = 1000  # somebody has made room
         store.close()
         store.append(lease, event, {name: body})
         assert list(store.read("one")) == [*tape, event]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
-from codetape.adapters.store.files import filesystem_of, find_mount, is_shared
+from codetape.adapters.store.files import filesystem_of, find_mount, is_shared, make_private
 
 MOUNTS = r"""
 /dev/sda / ext4 rw,relatime 0 0
@@ -56,3 +58,18 @@ def test_machines_share(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuseblk", ""])
 def test_machines_do_not_share(kind: str) -> None:
     assert not is_shared(kind)
+
+
+def test_many_make_one_file(tmp_path: Path) -> None:
+    for number in range(50):
+        path = tmp_path / f"{number}" / "tape.db"
+        start = Barrier(4)
+
+        def make(path: Path = path, start: Barrier = start) -> None:
+            start.wait()
+            make_private(path)
+
+        with ThreadPoolExecutor(4) as pool:
+            for done in [pool.submit(make) for _ in range(4)]:
+                done.result()
+        assert path.stat().st_mode & 0o777 == 0o600
