@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from typing import Literal
+from typing import ClassVar, Literal
 
 from codetape.states import packages
 from codetape.states.constraints import Check
@@ -56,6 +56,8 @@ class Solution:
 @dataclass(frozen=True, slots=True)
 class Tests:
     """The present test file and what it needs."""
+
+    __test__: ClassVar[bool] = False
 
     source: str
     packages: tuple[str, ...] = ()
