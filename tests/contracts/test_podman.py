@@ -145,7 +145,7 @@ class TestImages:
         start = time.monotonic()
         image = use(bare)
         assert (image.ref, image.spec_key) == (base_image, ImageSpec(base="").key)
-        assert time.monotonic() - start < 3.0
+        assert time.monotonic() - start < 10.0  # it builds nothing
 
     def test_ten_tasks_that_ask_at_once_share_one_build(self, use: Use) -> None:
         spec = ImageSpec(base="", commands=(unique(),))
@@ -231,8 +231,9 @@ class TestImages:
         start = time.monotonic()
         found = use(lambda sandbox: sandbox.build(spec), build_seconds=2.0)
         assert found.cause == "timeout"
-        assert time.monotonic() - start < 10.0
+        assert time.monotonic() - start < 30.0
         assert not processes_with(mark)
+        assert not containers_of(f"codetape.owner={current_owner()}")
 
     def test_cancelling_ends_the_build(self, use: Use) -> None:
         mark = f"sleep 3{time.time_ns()}"
@@ -244,6 +245,7 @@ class TestImages:
             with pytest.raises(asyncio.CancelledError):
                 await building
             assert not processes_with(mark)
+            assert not containers_of(f"codetape.owner={current_owner()}")
 
         use(work)
 
@@ -283,6 +285,13 @@ class TestRuns:
             "None",
         ]
         assert outcome.exit_status == 3
+
+    def test_podman_itself_takes_all_rights_before_process_1_begins(self, use: Use) -> None:
+        outcome = run(use, "print(open('/proc/1/status').read())")
+        status = dict(line.split(":\t") for line in outcome.stdout.strip().splitlines())
+        assert {status[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
+        assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+        assert set(status["Uid"].split()) == {"65534"}
 
     def test_inputs_of_200_megabytes_with_odd_names_arrive(self, use: Use, tmp_path: Path) -> None:
         large = tmp_path / "large"
