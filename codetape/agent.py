@@ -29,7 +29,9 @@ Watcher = Callable[[Engine], None]
 class AutoCoderAgent:
     """Writes Python code that passes its tests in a sandbox, and keeps a tape of how it got there.
 
-    `model` is a LiteLLM name such as "gpt-4.1" or "ollama/qwen3-coder:30b". `api_key` is the name of
+    `model` is a LiteLLM name such as "gpt-4.1" or "ollama/qwen3-coder:30b"; `models` names others for
+    kinds of calls (plan, code, tests, diagnosis, …), and `fallback_models` those that take over, one
+    after the other, when a model gives no answer. `api_key` is the name of
     the environment variable that holds the key (None: the provider's own). `timeout` is the limit of
     one run in the sandbox, in seconds. `store` is the file of the tapes, or a store. `sandbox` is
     auto, podman, bubblewrap, process, or a sandbox. `llm` replaces the model, for tests. `on_event` is
@@ -40,6 +42,8 @@ class AutoCoderAgent:
     """
 
     model: str
+    models: Mapping[str, str] = field(default_factory=dict)
+    fallback_models: Iterable[str] = ()
     name: str = "auto-coder"
     system_prompt: str = ""
     api_key: str | None = None
@@ -124,6 +128,8 @@ class AutoCoderAgent:
             prompt=check.prompt(prompt),
             name=self.name,
             model=self.model,
+            models=check.kinds("models", self.models),
+            fallback_models=tuple(self.fallback_models),
             api_key=check.variable("api_key", self.api_key) if self.api_key else None,
             api_base=self.api_base,
             sandbox=self._sandbox_name(),
@@ -165,7 +171,19 @@ class AutoCoderAgent:
             return
         from codetape.adapters.llm.litellm import check_model
 
-        check_model(job.model)
+        for model in (job.model, *job.models.values(), *job.fallback_models):
+            check_model(model)
+            self._check_price(model)
+
+    def _check_price(self, model: str) -> None:
+        """A limit of money can be kept only if the price of each model is known."""
+        from codetape.adapters.llm.litellm import price
+
+        if self.budget.usd is not None and price(model) is None:
+            raise ValueError(
+                f"budget: the price of {model} is unknown, so a limit in US dollars cannot be kept; "
+                "limit tokens or calls instead"
+            )
 
 
 class _Run:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
+from codetape.states.answers import SHAPES
 from codetape.states.job import Declared, TypeName
 from codetape.states.packages import requirement, system_package
 from codetape.states.values import Limits
@@ -95,6 +96,13 @@ def names(argument: str, given: Iterable[str], check: Callable[[str], str]) -> t
         return tuple(check(name) for name in given)
     except ValueError as error:
         raise ValueError(f"{argument}: {error}") from None
+
+
+def kinds(argument: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Return models by kind of call, sorted."""
+    for kind in given:
+        one_of(argument, kind, SHAPES)
+    return dict(sorted(given.items()))
 
 
 def base_packages(given: Iterable[str]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from codetape.states.ladder import (
     faulty_code,
     faulty_tests,
     for_new_code,
+    is_given_up,
     is_labelled,
 )
 from codetape.states.packages import merged
@@ -315,7 +316,10 @@ def _answer_rejected(s: Session, event: e.AnswerRejected) -> Session:
 
 
 def _call_failed(s: Session, event: e.CallFailed) -> Session:
-    return replace(s, call_failures=s.call_failures + 1, call_failure=event.failure)
+    s = replace(s, call_failures=s.call_failures + 1, call_failure=event.failure)
+    if not is_given_up(s) or s.given_up >= len(s.job.fallback_models):
+        return s
+    return replace(s, given_up=s.given_up + 1, call_failures=0, call_failure=None)
 
 
 def _budget_spent(s: Session, event: e.BudgetSpent) -> Session:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codetape.states.ladder import faulty_code, faulty_tests, image_would_change
+from codetape.states.ladder import faulty_code, faulty_tests, image_would_change, is_given_up
 from codetape.states.session import Session
 from codetape.states.values import FailureClass
 
@@ -121,6 +121,5 @@ def answer_repair_left(s: Session) -> bool:
 
 
 def call_retry_left(s: Session) -> bool:
-    """The call may succeed later, and was not made too often."""
-    retryable = s.call_failure is not None and s.call_failure.retryable
-    return retryable and s.call_failures <= s.job.call_retries
+    """The call may succeed later and was not made too often, or another model has taken over."""
+    return s.call_failure is None or not is_given_up(s)

@@ -55,7 +55,8 @@ class Budget(Value):
 class Job(Value):
     """The whole request, as it was validated before the first event.
 
-    `models` names another model for a kind of call. `max_iterations` limits attempts, `call_seconds`
+    `models` names another model for a kind of call; `fallback_models` answer, one after the other,
+    when a model is given up. `max_iterations` limits attempts, `call_seconds`
     each call to a model, `build_seconds` each build. `api_key` and `secrets` are names of variables,
     never their values. `sandbox` is auto, podman, bubblewrap, process or the name of another one.
     """
@@ -67,6 +68,7 @@ class Job(Value):
     api_base: str | None = None
     sandbox: str = "auto"
     models: dict[str, str] = Field(default_factory=dict)
+    fallback_models: tuple[str, ...] = ()
     system_prompt: str = ""
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     schema_text: str = ""
@@ -98,6 +100,8 @@ class Job(Value):
         """How many attempts there are: without tests there is nothing that a second one could learn."""
         return 1 if self.skip_tests else self.max_iterations
 
-    def model_for(self, kind: str) -> str:
-        """The model that answers calls of `kind`."""
+    def model_for(self, kind: str, given_up: int = 0) -> str:
+        """The model that answers calls of `kind`, after so many were given up."""
+        if given_up:
+            return self.fallback_models[given_up - 1]
         return self.models.get(kind, self.model)

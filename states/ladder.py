@@ -82,6 +82,13 @@ def tests_to_patch(s: Session) -> tuple[Failure, ...]:
     return tuple(left) or faults
 
 
+def is_given_up(s: Session) -> bool:
+    """True if the model that was asked last will not be asked again."""
+    if s.call_failure is None:
+        return False
+    return not s.call_failure.retryable or s.call_failures > s.job.call_retries
+
+
 def is_labelled(failure: Failure) -> bool:
     """True if no model has to be asked for this failure's label."""
     return failure.label is not C.UNKNOWN

@@ -179,7 +179,7 @@ def _call(s: Session, kind: str, role: str, parts: list[str]) -> LlmCall:
     schema: dict[str, JsonValue] = json.loads(schema_text(kind))
     return LlmCall(
         kind=kind,
-        model=s.job.model_for(kind),
+        model=s.job.model_for(kind, s.given_up),
         messages=(
             Message(role="system", parts=tuple(system)),
             Message(role="user", parts=tuple(parts)),

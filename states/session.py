@@ -148,6 +148,7 @@ class Session:
     rejected_text: str = ""  # and what it said
     call_failures: int = 0
     call_failure: CallFailure | None = None
+    given_up: int = 0  # models that gave no answer; a fallback took over
     broken: int = 0
     sandbox_missing: bool = False
     comes_back: bool = False  # what kept the tests from being collected had been repaired before

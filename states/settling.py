@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from codetape.states import events as e
-from codetape.states.classify import needs_of
+from codetape.states.classify import missing_module, needs_of
+from codetape.states.failures import Failure
 from codetape.states.ladder import is_labelled, relabelled
 from codetape.states.machine import State
 from codetape.states.requests import ModelRequest
 from codetape.states.session import Session
+from codetape.states.values import FailureClass
 from codetape.states.wanting import wanted
 
 NOTHING_FOLLOWS = frozenset(
@@ -47,11 +49,19 @@ def _no_progress(s: Session) -> e.Event | None:
 
 
 def _evidence(s: Session) -> e.Event | None:
-    """Every label is known: no model is asked for what a report proves."""
-    if s.state is State.DIAGNOSING and all(is_labelled(f) for f in s.failures):
+    """Nothing is left open: no model is asked for what a report proves."""
+    if s.state is State.DIAGNOSING and not any(_open(s, f) for f in s.failures):
         needs = needs_of(s.failures, s.imports)
         return e.Diagnosed(by="evidence", failures=s.failures, needs=needs)
     return None
+
+
+def _open(s: Session, f: Failure) -> bool:
+    """The failure has no label; or the image lacks something, and nobody has been asked what."""
+    if f.label is not FailureClass.ENVIRONMENT:
+        return not is_labelled(f)
+    asked = any(identity == f.identity for identity, _ in s.tried)
+    return not asked and missing_module(f.problem, s.imports) is None
 
 
 def _budget(s: Session) -> e.Event | None:

@@ -128,6 +128,7 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("resources: cpu", {"resources": Resources(cpu=0)}, {}),
     ("env_vars", {"env_vars": {"A-B": "x"}}, {}),
     ("secrets", {"secrets": ["not a name"]}, {}),
+    ("models", {"models": {"poetry": "gpt-4.1"}}, {}),
     ("api_key", {"api_key": "sk-1234 5678"}, {}),
 ]
 
@@ -142,6 +143,11 @@ def test_a_wrong_argument_is_named_before_anything_happens(
         made.generate(**({"prompt": "Write add(a, b)."} | call))
     assert store.sessions() == []
     assert llm.calls == ()
+
+
+def test_a_limit_of_money_needs_a_known_price() -> None:
+    with pytest.raises(ValueError, match="budget: the price of openai/some-model is unknown"):
+        agent(llm=None, model="openai/some-model", budget=Budget(usd=1.0)).generate("Add.")
 
 
 @pytest.mark.parametrize("model", ["", "no-such-provider-at-all"])

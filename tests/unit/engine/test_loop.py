@@ -320,6 +320,42 @@ def test_a_permanent_error_is_not_repeated() -> None:
     assert clock.monotonic() == 0.0
 
 
+def test_another_model_takes_over_where_one_gives_no_answer() -> None:
+    async def main() -> tuple[Session, ScriptedLlm]:
+        script: dict[str, Any] = {**HAPPY, "code": [BAD, LATE, LATE, RIGHT]}
+        llm = ScriptedLlm(script)
+        job = JOB.model_copy(
+            update={
+                "model": "first",
+                "models": {"tests": "tester"},
+                "fallback_models": ("second", "third"),
+                "call_retries": 1,
+            }
+        )
+        return await engine(MemoryStore(), llm, FakeSandbox()).start(ID, job), llm
+
+    session, llm = asyncio.run(main())
+    assert session.ending is not None
+    assert session.ending.failure is None
+    asked = [(call.kind, call.model) for call in llm.calls]
+    assert asked == [
+        ("plan", "first"),
+        ("code", "first"),
+        ("code", "second"),
+        ("code", "second"),
+        ("code", "third"),
+        ("tests", "third"),
+    ]
+
+
+def test_when_the_last_model_is_given_up_the_session_ends() -> None:
+    job = JOB.model_copy(update={"fallback_models": ("second",)})
+    made = asyncio.run(play({**HAPPY, "code": [BAD, BAD]}, job=job))
+    assert made.session.ending is not None
+    assert made.session.ending.failure is FailureClass.MODEL
+    assert made.path[-2:] == [("call_failed", "NeedsCode"), ("call_failed", "Done")]
+
+
 def test_a_model_that_never_answers_is_late() -> None:
     class Silent:
         async def complete(self, call: LlmCall) -> Answer:
