@@ -1,0 +1,23 @@
+"""Each folder says what its files are for, and none is forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TOPS = ("states", "engine", "adapters", "replay", "codetape", "benchmarks")
+FOLDERS = sorted(
+    {file.parent for top in TOPS for file in (ROOT / top).rglob("*.py")}
+    | {ROOT / "tests" / name for name in ("contracts", "e2e", "properties", "support", "reference")}
+)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_a_folder_names_each_of_its_files(folder: Path) -> None:
+    text = (folder / "README.md").read_text()
+    files = {file.name for file in folder.glob("*.py")} - {"__init__.py"}
+    assert {name for name in files if name not in text} == set()
+    named = {word.strip("|` ") for word in text.split() if word.strip("|` ").endswith(".py")}
+    assert {name for name in named if "/" not in name} - files <= {"__init__.py", "solution.py"}
