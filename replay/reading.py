@@ -71,7 +71,7 @@ class Tape:
     def __getitem__(self, seq: int) -> Step:
         """Return event number `seq`, from the end if it is negative. Raises IndexError."""
         index = seq - 1 if seq > 0 else seq + len(self)
-        if seq == 0 or not 0 <= index < len(self):
+        if not 0 <= index < len(self):
             raise IndexError(f"session {self.id} has events 1 to {len(self)}, not {seq}")
         return Step(self, self._records[index])
 

@@ -11,6 +11,7 @@ import pytest
 from pydantic import JsonValue
 
 from codetape.adapters.store.memory import MemoryStore
+from codetape.engine.chain import chained
 from codetape.engine.ports import SessionOwned, UnknownSession
 from codetape.replay.export import export_tape
 from codetape.replay.imports import BadTapeFile, OtherContent, TapeFile, import_tape, read_tape_file
@@ -183,6 +184,25 @@ def test_a_blob_that_no_event_needs_is_refused(file: Path) -> None:
     lines.insert(-2, canonical({"blob": name, "text": "body"}))
     file.write_text("\n".join(lines))
     assert "the end line does not fit" in refusal(file)
+
+
+def test_a_blob_that_is_known_already_is_refused(file: Path) -> None:
+    """Also where the next event needs it once more."""
+    lines = file.read_text().split("\n")
+    code = next(line for line in lines if "step_0" in line)
+    use = max(n for n, line in enumerate(lines) if json.loads(code)["blob"] in line)
+    assert use > lines.index(code) + 2
+    lines.insert(use, code)
+    file.write_text("\n".join(lines))
+    assert "is here a second time" in refusal(file)
+
+
+def test_events_without_a_number_between_them_are_refused(tape: TapeFile, tmp_path: Path) -> None:
+    """Also where somebody made the chain fit."""
+    last, gap = tape.rows[3], replace(tape.rows[4], seq=6)
+    rows = (*tape.rows[:4], replace(gap, hash=chained(last.hash, gap)))
+    export_tape(replace(tape, rows=rows), ID, tmp_path / "forged")
+    assert "event 5: event 6 stands in its place" in refusal(tmp_path / "forged")
 
 
 def test_another_end_is_refused(file: Path) -> None:
