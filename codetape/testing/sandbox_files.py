@@ -126,7 +126,7 @@ class FileContract(SandboxCase):
 
     def test_what_a_limit_has_ended_still_gives_its_outputs(self, make: Runs) -> None:
         code = "import time\nopen('/var/outputs/x', 'w').write('so far')\ntime.sleep(60)"
-        outcome = make.script(code, outputs=("x",), limits=Limits(seconds=1.5))
+        outcome = make.script(code, outputs=("x",), limits=Limits(seconds=2.0))
         assert outcome.timed_out
         assert [file.text for file in outcome.outputs] == ["so far"]
 
