@@ -114,12 +114,19 @@ class Engine:
 
     def _park(self, writer: Writer, session: Session) -> None:
         """Record what has come in already, because it was paid for, and then the pause."""
-        while landed := self._flights.take(self._workflow.wanted(session)):
-            asked, outcome = landed
-            event = self._workflow.interpret(asked.request, outcome)
+        while not session.done and not session.paused:
+            asked, event = None, self._workflow.settle(session)
+            if event is None:
+                asked, event = self._landed(session) or (None, Paused(by="an interruption"))
             session = self._record(writer, session, event, asked)
-        if not session.done and not session.paused:
-            self._record(writer, session, Paused(by="an interruption"))
+
+    def _landed(self, session: Session) -> tuple[Asked, Event] | None:
+        """What an outcome that has come in means, if there is one that is still wanted."""
+        landed = self._flights.take(self._workflow.wanted(session))
+        if landed is None:
+            return None
+        asked, outcome = landed
+        return asked, self._workflow.interpret(asked.request, outcome)
 
     async def _next(self, session: Session) -> tuple[Asked | None, Event]:
         """Wait for the first outcome or for an event from outside.

@@ -7,10 +7,7 @@ them once. Long texts are cut by lines, in the middle, and say so.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-
-from pydantic import JsonValue
 
 from codetape.states.answers import SHAPES, schema_text
 from codetape.states.constraints import schemas_of
@@ -176,7 +173,6 @@ def _call(s: Session, kind: str, role: str, parts: list[str]) -> LlmCall:
     system = [role, _answer_shape(kind)]
     if s.job.system_prompt:
         system.insert(0, s.job.system_prompt)
-    schema: dict[str, JsonValue] = json.loads(schema_text(kind))
     return LlmCall(
         kind=kind,
         model=s.job.model_for(kind, s.given_up),
@@ -185,7 +181,7 @@ def _call(s: Session, kind: str, role: str, parts: list[str]) -> LlmCall:
             Message(role="user", parts=tuple(parts)),
             *_answer_repair(s, kind),
         ),
-        answer_schema=schema,
+        answer_schema=schema_text(kind),
         parameters=s.job.parameters,
         seconds=s.job.call_seconds,
     )

@@ -73,16 +73,16 @@ class Message(Value):
 class LlmCall(Value):
     """One question to a language model.
 
-    `kind` names the shape of the answer (plan, code, tests, …). `answer_schema` is a JSON schema, or
-    None for plain text. `parameters` go to the provider as they are (temperature, max_tokens, …);
-    keys and addresses are not among them, they belong to the adapter. `seconds` is the limit of wall
+    `kind` names the shape of the answer (plan, code, tests, …). `answer_schema` is a JSON schema as
+    text, or None for plain text. `parameters` go to the provider as they are (temperature,
+    max_tokens, …); keys and addresses are not among them, they belong to the adapter. `seconds` is the limit of wall
     clock for the whole call.
     """
 
     kind: str
     model: str
     messages: tuple[Message, ...]
-    answer_schema: dict[str, JsonValue] | None = None
+    answer_schema: str | None = None
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     seconds: float = 600.0
 

@@ -14,7 +14,7 @@ from codetape.states.folding import folded
 from codetape.states.machine import Machine, State
 from codetape.states.reading import interpret
 from codetape.states.requests import Request
-from codetape.states.session import Session
+from codetape.states.session import Ending, Session
 from codetape.states.settling import settle
 from codetape.states.values import Outcome
 from codetape.states.wanting import delay, wanted
@@ -50,7 +50,7 @@ class Workflow:
     delay: Callable[[Session], float]
     interpret: Callable[[Request, Outcome], e.Event]
     folded: Callable[[Session, e.Event], Session]
-    ending: Callable[[Session, e.Event], object]
+    ending: Callable[[Session, e.Event], Ending]
 
     def blank(self, session_id: str) -> Session:
         """A session before its first event."""
@@ -62,7 +62,7 @@ class Workflow:
         facts = self.folded(session, event)
         state = self.machine.next_state(session.id, session.state, event.name, facts)
         after = replace(facts, state=state, seq=session.seq + 1)
-        return replace(after, ending=ending(after, event)) if after.done else after
+        return replace(after, ending=self.ending(after, event)) if after.done else after
 
 
 AUTOCODER = Workflow(

@@ -98,10 +98,11 @@ def response_format(call: LlmCall) -> Request:
     """Return the member that asks for the call's JSON schema; empty without a schema."""
     if call.answer_schema is None:
         return {}
+    schema: JsonValue = json.loads(call.answer_schema)
     wanted: Request = {
         "name": re.sub(r"[^\w-]", "_", call.kind, flags=re.ASCII)[:64],
-        "schema": call.answer_schema,
-        "strict": is_strict(call.answer_schema),
+        "schema": schema,
+        "strict": is_strict(schema),
     }
     return {"response_format": {"type": "json_schema", "json_schema": wanted}}
 
@@ -113,7 +114,7 @@ def messages(call: LlmCall, *, schema_in_prompt: bool) -> list[dict[str, str]]:
         return sent
     words = (
         "Answer with one JSON value that fits this JSON schema, and with nothing else:\n\n"
-        + json.dumps(call.answer_schema, ensure_ascii=False)
+        + call.answer_schema
     )
     if not sent or sent[0]["role"] != "system":
         return [{"role": "system", "content": words}, *sent]

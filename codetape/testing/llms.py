@@ -10,6 +10,7 @@ class TestMyLlm(LlmContract):
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Coroutine
 from contextlib import AbstractContextManager
 from typing import ClassVar, TypeVar
@@ -35,7 +36,7 @@ CALL = LlmCall(
         Message(role="system", parts=("You write tests.", "Answer in JSON.")),
         Message(role="user", parts=("Add two numbers.",)),
     ),
-    answer_schema=SCHEMA,
+    answer_schema=json.dumps(SCHEMA),
     parameters={"temperature": 0.5},
 )
 TEXTS = (

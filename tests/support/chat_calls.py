@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from functools import cache
 
 import pytest
@@ -26,7 +27,7 @@ MESSAGES = (
     Message(role="user", parts=("Add two numbers.", "In Python.")),
 )
 PLAIN = LlmCall(kind="code", model="gpt-4.1", messages=MESSAGES, seconds=30)
-WITH_SCHEMA = PLAIN.model_copy(update={"answer_schema": SCHEMA})
+WITH_SCHEMA = PLAIN.model_copy(update={"answer_schema": json.dumps(SCHEMA)})
 
 
 def adapter(base: str, *, idle_timeout: float = 20.0, timeout: float | None = None) -> LiteLlm:

@@ -91,7 +91,7 @@ class ChatServer:
     def _refusal(self, request: Request) -> Reply | None:
         if self._key is not None and request.headers.get("authorization") != f"Bearer {self._key}":
             return refusal(401, "Incorrect API key provided", code="invalid_api_key")
-        if not request.path.endswith("/chat/completions"):
+        if not request.path.partition("?")[0].endswith("/chat/completions"):
             return refusal(404, f"Unknown address {request.path}")
         model = request.body.get("model")
         if self._models is not None and model not in self._models:

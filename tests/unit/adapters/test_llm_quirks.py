@@ -35,7 +35,8 @@ SENT: Request = {
 
 
 def call(*given: Message, schema: dict[str, JsonValue] | None = SCHEMA) -> LlmCall:
-    return LlmCall(kind="code", model="m", messages=given, answer_schema=schema)
+    text = None if schema is None else json.dumps(schema)
+    return LlmCall(kind="code", model="m", messages=given, answer_schema=text)
 
 
 # --- what an error is about -----------------------------------------------------------------------
