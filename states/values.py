@@ -75,8 +75,8 @@ class LlmCall(Value):
 
     `kind` names the shape of the answer (plan, code, tests, …). `answer_schema` is a JSON schema as
     text, or None for plain text. `parameters` go to the provider as they are (temperature,
-    max_tokens, …); keys and addresses are not among them, they belong to the adapter. `seconds` is the limit of wall
-    clock for the whole call.
+    max_tokens, …); keys and addresses are not among them, they belong to the adapter. `seconds` is
+    the limit of wall clock for the whole call.
     """
 
     kind: str
