@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from codetape.adapters.llm.litellm import LiteLlm, check_model
 from codetape.engine.ports import LlmError
@@ -38,6 +39,20 @@ def test_the_variable_of_the_provider_is_named_where_none_was_given(
     assert failure.message.endswith("set the environment variable OPENAI_API_KEY")
 
 
+def test_a_failure_of_a_server_is_not_blamed_on_a_missing_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with ChatServer([refusal(429, "slow down")]) as server:
+        # Signed in by a token, so that the variable of the key is not there and not needed.
+        monkeypatch.setenv("AZURE_API_BASE", server.base.removesuffix("/v1"))
+        monkeypatch.setenv("AZURE_API_VERSION", "2024-10-21")
+        monkeypatch.delenv("AZURE_API_KEY", raising=False)
+        signed_in: dict[str, JsonValue] = {"azure_ad_token": "token"}
+        call = PLAIN.model_copy(update={"model": "azure/mine", "parameters": signed_in})
+        failure = failure_of(LiteLlm(), call)
+    assert (failure.reason, failure.message) == ("rate_limited", "slow down")
+
+
 def test_a_server_at_home_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with ChatServer([Reply("x")]) as server:
@@ -62,7 +77,7 @@ def test_a_key_that_a_provider_repeats_is_not_repeated_here(status: int) -> None
         asyncio.run(make(server).complete(PLAIN))
     assert caught.value.failure.message == "no entry with $MY_KEY, $MY_KEY!"
     assert KEY not in str(caught.value)
-    assert caught.value.__suppress_context__
+    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
 
 
 def test_a_refusal_that_repeats_the_key_does_not(capfd: pytest.CaptureFixture[str]) -> None:

@@ -89,6 +89,14 @@ def test_a_server_that_cannot_stream_is_asked_for_one_piece() -> None:
     assert "not streamed" in first.notes[0]
 
 
+def test_what_is_refused_may_stand_in_the_code_of_an_error() -> None:
+    words = "Your organization must be verified"
+    no = refusal(400, words, param="stream", code="unsupported_value")
+    with ChatServer([no, Reply("piece")]) as server:
+        assert ask(server, PLAIN).text == "piece"
+    assert "stream" not in server.requests[-1].body
+
+
 def test_a_value_out_of_range_is_the_callers_own_mistake() -> None:
     words = "Invalid 'temperature': expected a value <= 2"
     with ChatServer([refusal(400, words, param="temperature"), Reply("x")]) as server:
