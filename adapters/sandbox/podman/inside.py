@@ -76,10 +76,10 @@ class Watch:
     def __init__(self, job: dict[str, Any], nonce: str) -> None:
         self._job = job
         self._disk = Disk(job.get("outputs"), job.get("disk"))
-        self._killed: str | None = None  # what was used up: "seconds" or "disk"
+        self._killed: str | None = None  # what was used up: "seconds", "memory" or "disk"
         self._status: int | None = None
         self._left = False  # processes were there after the program had ended
-        self._start = time.monotonic()
+        self._start = self._next = time.monotonic()
         self._child, ends = _spawn(job, nonce)
         half = job["output"] // 2
         room = {"out": (half, half), "err": (half, half), "report": (REPORT, 0)}
@@ -120,10 +120,15 @@ class Watch:
                 self._status = status
 
     def _look(self) -> None:
-        if self._status is not None:
+        """See whether a limit was passed; not more often than WATCH, however much is printed."""
+        now = time.monotonic()
+        if self._status is not None or now < self._next:
             return
-        if time.monotonic() - self._start > self._job["seconds"]:
+        self._next = now + WATCH
+        if now - self._start > self._job["seconds"]:
             self._killed = "seconds"
+        elif kernel.oom_kills(GROUPS):  # whoever survived may wait for the killed one for ever
+            self._killed = "memory"
         elif self._disk.used_up():
             self._killed = "disk"
 
