@@ -37,6 +37,8 @@ class AutoCoderAgent:
     auto, podman, bubblewrap, process, or a sandbox. `llm` replaces the model, for tests. `on_event` is
     called with each recorded event and the session after it, `on_engine` with the engine of each run
     before it starts, so that one can see what is in flight. `seed` makes random choices repeatable.
+    `cache` says what `result.run` does with equal runs: "auto" takes them from the cache, "override"
+    runs and keeps anew, "disable" does neither.
 
     Arguments are checked when a session starts; ValueError names the one that is wrong.
     """
@@ -133,6 +135,7 @@ class AutoCoderAgent:
             api_key=check.variable("api_key", self.api_key) if self.api_key else None,
             api_base=self.api_base,
             sandbox=self._sandbox_name(),
+            cache=check.one_of("cache", self.cache, ("auto", "override", "disable")),
             system_prompt=self.system_prompt,
             parameters=dict(self.litellm_params),
             schema_text=schema or "",
@@ -159,11 +162,11 @@ class AutoCoderAgent:
     def _sandbox_name(self) -> str:
         if not isinstance(self.sandbox, str):
             return type(self.sandbox).__name__
-        return validation.one_of("sandbox", self.sandbox, composition.SANDBOXES)
+        name: str = validation.one_of("sandbox", self.sandbox, composition.SANDBOXES)
+        return name
 
     def _check_model(self, job: Job) -> None:
         validation.at_least("max_sample_rows", self.max_sample_rows, 1)
-        validation.one_of("cache", self.cache, ("auto", "override", "disable"))
         if self.llm is not None:
             return
         if job.model.startswith(composition.SCRIPTED):

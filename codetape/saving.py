@@ -8,8 +8,14 @@ from pathlib import Path
 from codetape.states.job import Declared, Job
 from codetape.states.session import Session
 
-BASE = "docker.io/library/python:3.12-slim"
-"""The base of a saved Containerfile whose session had no image of its own."""
+BASE = "docker.io/library/python:{}-slim"
+"""The base of a saved Containerfile whose job names none that others have; a Python goes in."""
+
+PYTHON = "3.12"
+"""The Python of a saved Containerfile whose session had no image."""
+
+VENV = "/opt/venv"
+"""Where packages go, as in the sandbox: the Python of a Linux system takes none itself."""
 
 
 def save(session: Session, folder: Path) -> tuple[Path, ...]:
@@ -39,20 +45,32 @@ def _written(file: Path, text: str) -> Path:
 def containerfile(session: Session) -> str:
     """Return a Containerfile for the image that the code was tested in, with the code in it."""
     spec = session.spec
-    base = spec.base if spec.base and not spec.base.startswith("localhost/") else BASE
-    lines = [f"FROM {base}"]
+    lines = [
+        f"FROM {_base(session)}",
+        f"RUN python3 -m venv --system-site-packages {VENV}",
+        f"ENV PATH={VENV}/bin:$PATH",
+    ]
     if spec.system_packages:
         names = " ".join(map(shlex.quote, spec.system_packages))
         lines.append(
             "RUN apt-get update && apt-get install -y --no-install-recommends "
             f"{names} && rm -rf /var/lib/apt/lists/*"
         )
-    lines.append("COPY requirements.txt /tmp/requirements.txt")
-    lines.append("RUN pip install --no-cache-dir -r /tmp/requirements.txt")
+    if spec.requirements:
+        lines.append("COPY requirements.txt /tmp/requirements.txt")
+        lines.append("RUN pip install --no-cache-dir -r /tmp/requirements.txt")
     lines += [f"RUN {command}" for command in spec.commands]
     lines.append("COPY *.py /app/")
     lines.append('ENTRYPOINT ["python", "/app/solution.py"]')
     return "\n".join(lines) + "\n"
+
+
+def _base(session: Session) -> str:
+    """Return the job's own base, or one with the Python that the code was tested with."""
+    spec, image = session.spec, session.image
+    if spec.base and not spec.base.startswith("localhost/"):
+        return spec.base
+    return BASE.format(spec.python or (image and image.python) or PYTHON)
 
 
 def readme(session: Session) -> str:

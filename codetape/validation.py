@@ -80,7 +80,7 @@ def at_least(argument: str, value: Any, least: float) -> Any:
     return value
 
 
-def one_of(argument: str, value: str, allowed: Iterable[str]) -> str:
+def one_of(argument: str, value: str, allowed: Iterable[str]) -> Any:
     """Return a value that is one of `allowed`."""
     allowed = tuple(allowed)
     if value not in allowed:

@@ -67,6 +67,7 @@ class Job(Value):
     api_key: str | None = None
     api_base: str | None = None
     sandbox: str = "auto"
+    cache: Literal["auto", "override", "disable"] = "auto"
     models: dict[str, str] = Field(default_factory=dict)
     fallback_models: tuple[str, ...] = ()
     system_prompt: str = ""

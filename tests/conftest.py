@@ -1,17 +1,33 @@
 """What holds for every test: sandboxes that are missing, and how Hypothesis searches."""
 
 import os
+import tempfile
 
 import pytest
 from hypothesis import settings
 
 from tests import sandboxes
 
+# Files of sessions and finished runs: not those of whoever runs the tests.
+_home = tempfile.TemporaryDirectory(prefix="codetape-tests-")
+os.environ["XDG_DATA_HOME"] = _home.name
+
 # A shared machine is slow at times: a deadline would fail tests for the neighbour's load.
 settings.register_profile("default", deadline=None)
 # The same examples in each run: a red build can be run again elsewhere, and is red there too.
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave slow tests to CI, and to whoever asks for them by a marker or by name."""
+    asked = config.getoption("markexpr") or config.getoption("keyword")
+    if sandboxes.required() or asked or any("::" in str(arg) for arg in config.args):
+        return
+    skip = pytest.mark.skip(reason="slow; run with: make test ARGS='-m slow'")
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(skip)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

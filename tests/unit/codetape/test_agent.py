@@ -32,6 +32,7 @@ def agent(script: Mapping[str, Any] = HAPPY, **options: Any) -> AutoCoderAgent:
         "store": MemoryStore(),
         "clock": FixedClock(),
         "ids": FixedIds(),
+        "cache": "disable",  # all sessions have one id here: a run of one test is none of another's
     }
     return AutoCoderAgent(**(defaults | options))
 

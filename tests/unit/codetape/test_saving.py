@@ -44,6 +44,27 @@ def test_the_containerfile_holds_what_the_image_held(tmp_path: Path) -> None:
     assert (tmp_path / "requirements.txt").read_text() == "pandas>=2\npytest\n"
 
 
+@pytest.mark.parametrize(
+    ("config", "base"),
+    [
+        (ImageConfig(), "docker.io/library/python:3.11-slim"),  # what the sandbox had
+        (ImageConfig(python="3.13"), "docker.io/library/python:3.13-slim"),
+        (ImageConfig(base_image="localhost/mine:1"), "docker.io/library/python:3.11-slim"),
+    ],
+)
+def test_the_containerfile_has_the_python_of_the_tests(
+    config: ImageConfig, base: str, tmp_path: Path
+) -> None:
+    agent(image_config=config).generate("Add.").save(tmp_path)
+    assert (tmp_path / "Containerfile").read_text().splitlines()[0] == f"FROM {base}"
+
+
+def test_the_containerfile_copies_only_files_that_are_there(tmp_path: Path) -> None:
+    agent(skip_tests=True).generate("Add.").save(tmp_path)
+    assert not (tmp_path / "requirements.txt").exists()
+    assert "requirements.txt" not in (tmp_path / "Containerfile").read_text()
+
+
 def test_there_is_nothing_to_save_without_code(tmp_path: Path) -> None:
     made = agent(sandbox=FakeSandbox(builds=[broke("none", missing=True)])).generate("Add.")
     with pytest.raises(ValueError, match="no code to save"):
