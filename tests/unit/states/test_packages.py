@@ -57,6 +57,14 @@ def test_the_longest_dotted_prefix_wins(imported: str, distribution: str) -> Non
     assert distribution_of(imported) == distribution
 
 
+def test_a_shorter_prefix_in_the_table_does_not_hide_a_longer_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(DISTRIBUTIONS, "google.cloud", "nobody-asked")
+    assert distribution_of("google.cloud.storage.Client") == "google-cloud-storage"
+    assert distribution_of("google.cloud.other") == "nobody-asked"
+
+
 @pytest.mark.parametrize("imported", ["google", "google.cloud.nobody", "azure.nobody", "backports"])
 def test_a_shared_first_part_is_nobodys_distribution(imported: str) -> None:
     assert distribution_of(imported) is None
@@ -100,6 +108,7 @@ def test_the_tables_hold_requirements_in_their_one_form() -> None:
         (" Pandas ", "pandas"),
         ("ruamel_yaml>=0.18", "ruamel-yaml>=0.18"),
         ("Foo.Bar[b, A]==1.*", "foo-bar[A,b]==1.*"),
+        ("foo[e,d,c,b,a]", "foo[a,b,c,d,e]"),
         ("numpy >=1, <3", "numpy<3,>=1"),
         ("sklearn", "scikit-learn"),
         ("opencv-python>=4", "opencv-python-headless>=4"),
