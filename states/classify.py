@@ -22,7 +22,7 @@ def label_of(problem: Problem, imports: tuple[str, ...], collecting: bool) -> Ve
     """Return the label that evidence gives to an exception, with the reason; UNKNOWN if none does."""
     if verdict := _import_verdict(problem, imports):
         return verdict
-    if problem.type == "MemoryError":
+    if problem.type.endswith("MemoryError"):  # libraries have subclasses of their own
         return RESOURCE, "memory ran out"
     if problem.type == "FixtureLookupError":
         return TEST_ERROR, "the test asks for a fixture that does not exist"

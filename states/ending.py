@@ -16,7 +16,8 @@ def ending(s: Session, event: e.Event) -> Ending:
         case e.CodeWritten() | e.ImageBuilt():
             return Ending(None, "the image is built; tests were not asked for")
         case e.AttemptsSpent():
-            return Ending(_class_of(s), f"all {event.attempts} attempts are spent. {_last(s)}")
+            spent = f"all {event.attempts} attempts are" if event.attempts > 1 else "one attempt is"
+            return Ending(_class_of(s), f"{spent} spent. {_last(s)}")
         case e.Reclassified():
             return Ending(FailureClass.STUCK, _stuck(s))
         case e.Cancelled():
