@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -54,6 +53,7 @@ class TwoStores(RuleBasedStateMachine):
             Path(self.folder.name, "tape.db"), self.clock, filesystem=lambda _: "ext4"
         )
         self.sides = (Side(self.sqlite, {}), Side(MemoryStore(self.clock), {}))
+        self.holders: dict[str, str] = {}
         self.tapes: dict[str, list[StoredEvent]] = {}
         self.blobs: set[str] = set()
 
@@ -64,11 +64,19 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(writer=st.sampled_from(WRITERS), session=st.sampled_from(SESSIONS), name=TEXTS)
     def create(self, writer: str, session: str, name: str) -> None:
-        self.both(lambda side: side.keep(side.store.create(session, "autocoder", name, writer)))
+        done = self.both(
+            lambda side: side.keep(side.store.create(session, "autocoder", name, writer))
+        )
+        self.remember(writer, session, done)
 
     @rule(writer=st.sampled_from(WRITERS), session=st.sampled_from(SESSIONS))
     def acquire(self, writer: str, session: str) -> None:
-        self.both(lambda side: side.keep(side.store.acquire(session, writer)))
+        done = self.both(lambda side: side.keep(side.store.acquire(session, writer)))
+        self.remember(writer, session, done)
+
+    def remember(self, writer: str, session: str, done: str) -> None:
+        if "a lease" in done:
+            self.holders[session] = writer
 
     @rule(
         writer=st.sampled_from(WRITERS),
@@ -83,41 +91,51 @@ class TwoStores(RuleBasedStateMachine):
     def wait(self, seconds: int) -> None:
         self.clock.move(seconds)
 
+    @precondition(lambda self: self.holders)
+    @rule(data=st.data(), text=TEXTS, body=BODIES)
+    def append(self, data: st.DataObject, text: str, body: bytes) -> None:
+        """What the newest owner of a session has to say is taken, however late it comes."""
+        session = data.draw(st.sampled_from(sorted(self.holders)))
+        tape = self.tapes.get(session, [])
+        changes = {"data": text, "dest": text} if is_utf8(text) else {}
+        event = make_event(session, len(tape) + 1, tape[-1].hash if tape else GENESIS, **changes)
+        name = hashlib.sha256(body).hexdigest()
+        writer = self.holders[session]
+        done = self.both(
+            lambda side: side.store.append(side.lease(writer, session, 0), event, {name: body})
+        )
+        if done == "None":
+            self.tapes.setdefault(session, []).append(event)
+            self.blobs.add(name)
+
     @rule(
         writer=st.sampled_from(WRITERS),
         session=st.sampled_from(SESSIONS),
-        age=st.sampled_from([0, 0, 0, 1]),
-        ahead=st.sampled_from([1, 1, 1, 0, 2, -1]),
-        text=TEXTS,
-        version=st.sampled_from([1, 1, 1, 2**63]),
-        body=BODIES,
-        chained=st.sampled_from([True, True, True, False]),
+        age=st.integers(0, 1),
+        ahead=st.sampled_from([1, 1, 0, 2, -1]),
+        changes=st.sampled_from([{}, {"version": 2**63}, {"hash": "f" * 64}, {"data": "\ud800"}]),
+        blob=st.sampled_from(["a" * 64, hashlib.sha256(b"new").hexdigest()]),
     )
-    def append(
+    def append_amiss(
         self,
         writer: str,
         session: str,
         age: int,
         ahead: int,
-        text: str,
-        version: int,
-        body: bytes,
-        chained: bool,
+        changes: dict[str, Any],
+        blob: str,
     ) -> None:
+        """An old lease, a wrong number, a gap, a broken value, a wrong blob; or by chance none."""
         tape = self.tapes.get(session, [])
         seq = len(tape) + ahead
         before = tape[seq - 2].hash if 2 <= seq <= len(tape) + 1 else GENESIS
-        event = make_event(session, seq, before, version=version)
-        with suppress(UnicodeEncodeError):  # such a text cannot even be chained
-            event = make_event(session, seq, before, version=version, data=text, dest=text)
-        event = replace(event, hash=event.hash if chained else "f" * 64)
-        name = hashlib.sha256(body).hexdigest()
+        event = replace(make_event(session, seq, before), **changes)
         done = self.both(
-            lambda side: side.store.append(side.lease(writer, session, age), event, {name: body})
+            lambda side: side.store.append(side.lease(writer, session, age), event, {blob: b"new"})
         )
         if done == "None":
             self.tapes.setdefault(session, []).append(event)
-        self.blobs.add(name)
+            self.blobs.add(blob)
 
     @rule(body=BODIES)
     def put_blob(self, body: bytes) -> None:
@@ -136,7 +154,7 @@ class TwoStores(RuleBasedStateMachine):
                 self.both(partial(read, session=session, after=after))
         for session, tape in self.tapes.items():
             assert list(self.sqlite.read(session)) == tape
-        for name in self.blobs:
+        for name in sorted(self.blobs):
             self.both(partial(get_blob, name=name))
 
     def teardown(self) -> None:
@@ -150,6 +168,10 @@ def read(side: Side, session: str, after: int) -> list[StoredEvent]:
 
 def get_blob(side: Side, name: str) -> bytes:
     return side.store.get_blob(name)
+
+
+def is_utf8(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def outcome(act: Callable[[Side], Any], side: Side) -> str:
