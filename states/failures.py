@@ -12,7 +12,7 @@ COLLECTION = "(collection)"
 _MASKS = (
     (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
     (re.compile(r"(?:/[\w.+-]+){2,}"), "<path>"),
-    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<id>"),
+    (re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"), "<id>"),
     (re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"), "#"),
     (re.compile(r"\s+"), " "),
 )

@@ -33,7 +33,12 @@ from codetape.states.packages import (
     system_package,
 )
 from codetape.states.patching import apply_patches
-from codetape.states.python_source import defined_tests, imported_names, syntax_error
+from codetape.states.python_source import (
+    defined_tests,
+    imported_names,
+    public_functions,
+    syntax_error,
+)
 from codetape.states.values import (
     Answer,
     BuildFailure,
@@ -118,7 +123,7 @@ def _code_shape(answer: Answer) -> CodeShape:
         return read(answer, CodeShape)
     except Unusable as why:
         source = python_code(answer.text or "")
-        if why.reason == "malformed" and syntax_error(source) is None and "\n" in source:
+        if why.reason == "malformed" and public_functions(source):
             return CodeShape(code=source)
         raise
 
@@ -152,7 +157,7 @@ def _test_code(answer: Answer) -> str:
         return read(answer, TestsShape).test_code
     except Unusable as why:
         source = python_code(whole_text(answer))
-        if why.reason == "malformed" and syntax_error(source) is None and defined_tests(source):
+        if why.reason == "malformed" and defined_tests(source):
             return source
         raise
 
