@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from codetape.adapters.llm import litellm
 from codetape.adapters.llm.litellm import LiteLlm, check_model
 from codetape.engine.ports import LlmError
 from tests.support.chat_calls import KEY, PLAIN, ask, failure_of, make
@@ -124,29 +125,40 @@ def test_nothing_is_printed_whatever_happens(capfd: pytest.CaptureFixture[str]) 
     assert capfd.readouterr() == ("", "")
 
 
+def test_what_the_environment_says_to_litellm_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITELLM_MODE", "DEV")
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "False")
+    litellm.load()
+    assert os.environ["LITELLM_MODE"] == "DEV"
+    assert os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] == "False"
+
+
 SCRIPT = """
-import asyncio, sys
+import asyncio, os, sys, time
 from codetape.adapters.llm.litellm import LiteLlm
 from codetape.states.values import LlmCall, Message
 assert "litellm" not in sys.modules, "imported before it is used"
 
-async def ticks(done):
-    count = 0
+async def longest_pause(done):
+    longest, last = 0.0, time.monotonic()
     while not done.is_set():
-        await asyncio.sleep(0.02)
-        count += 1
-    return count
+        await asyncio.sleep(0.01)
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
+    return longest
 
 async def main():
-    done = asyncio.Event()
-    ticking = asyncio.create_task(ticks(done))
+    done, began = asyncio.Event(), time.monotonic()
+    watching = asyncio.create_task(longest_pause(done))
+    await asyncio.sleep(0.02)
     call = LlmCall(kind="code", model="gpt-4.1", messages=(Message(role="user", parts=("hi",)),))
     answer = await LiteLlm(api_base=sys.argv[1]).complete(call)
     done.set()
-    return answer.text, await ticking
+    return answer.text, await watching / (time.monotonic() - began)
 
-text, count = asyncio.run(main())
-assert count > 10, f"the event loop stood still: {count}"
+text, share = asyncio.run(main())
+assert share < 0.5, f"the event loop stood still for {share:.0%} of the time"
+assert os.environ["LITELLM_MODE"] == "PRODUCTION", "it has read .env files"
 print(text)
 """
 

@@ -50,7 +50,7 @@ def read(stream: Stream, idle: float = 5.0) -> Reading:
 
 def test_pieces_are_joined_and_the_reason_is_kept_to_the_end() -> None:
     late = chunk(piece(), usage=Part(prompt_tokens=3, completion_tokens=2))
-    reading = read(Stream(chunk(piece("a")), chunk(piece("b", "stop")), late))
+    reading = read(Stream(chunk(piece("a")), chunk(piece("b", "stop")), late, chunk()))
     assert (reading.text, reading.finish_reason) == ("ab", "stop")
     assert (reading.usage.input_tokens, reading.usage.output_tokens) == (3, 2)
     assert (reading.model, reading.request_id) == ("m", "chatcmpl-9")
