@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from codetape.cli.generate import SANDBOXES
-from codetape.cli.stores import option_for, store_option
+from codetape.cli.stores import command_line, store_option
 
 if TYPE_CHECKING:
     from codetape.cli.screen import Screen
@@ -98,12 +98,11 @@ def _show_run(shown: Screen, result: Result) -> None:
 
 
 def _show_next_steps(shown: Screen, store: str | None) -> None:
-    where = option_for(store)
     shown.line("\nNow try:", "title")
     shown.fields(
         [
-            ("prove the tape", f"codetape replay last{where}"),
-            ("read the code", f"codetape show last --code{where}"),
-            ("run it yourself", f"codetape run last --threshold 2.5{where}"),
+            ("prove the tape", command_line("replay last", store)),
+            ("read the code", command_line("show last --code", store)),
+            ("run it yourself", command_line("run last --threshold 2.5", store)),
         ]
     )

@@ -54,6 +54,9 @@ def facts(event: e.Event) -> tuple[str, ...]:
 
 def _answer(event: e.Answered | e.CallFailed) -> tuple[str, ...]:
     match event:
+        case e.ConstraintParsed():
+            found = f"{event.check.kind} of {event.check.column}" if event.check else "no check"
+            return (f"{one_line(event.constraint, 90)}: {found}",)
         case e.Planned():
             return (one_line(event.description, 90),)
         case e.CodeWritten():

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codetape.cli.stores import option_for, short
+from codetape.cli.stores import command_line, short
 from codetape.cli.text import counted, duration, listed, money, one_line
 
 if TYPE_CHECKING:
@@ -126,15 +126,15 @@ def _lacks_a_sandbox(result: Result) -> bool:
 
 def show_next_steps(screen: Screen, result: Result, store: str | None) -> None:
     """Say which commands one may want now."""
-    name, where = short(result.session), option_for(store)
-    steps = [("the events", f"codetape show {name} --events{where}")]
+    name = short(result.session)
+    steps = [("the events", command_line(f"show {name} --events", store))]
     if _lacks_a_sandbox(result):
-        steps.append(("what is missing", "codetape doctor"))
+        steps.append(("what is missing", command_line("doctor")))
     if result.solution:
-        steps.append(("the code", f"codetape show {name} --code{where}"))
+        steps.append(("the code", command_line(f"show {name} --code", store)))
     if result.success:
-        steps.append(("run it", f"codetape run {name} --help{where}"))
+        steps.append(("run it", command_line(f"run {name} --help", store)))
     if not result.folded.done:
-        steps.append(("go on", f"codetape resume {name}{where}"))
+        steps.append(("go on", command_line(f"resume {name}", store)))
     screen.line()
     screen.fields(steps)

@@ -85,6 +85,22 @@ def short(session: str) -> str:
     return session[:SHORT]
 
 
+def command_line(words: str, store: str | None = None) -> str:
+    """Return a command as one can type it here: by the path of codetape if it is on no search path."""
+    return f"{_program()} {words}{option_for(store)}"
+
+
+def _program() -> str:
+    import os
+    import shutil
+    import sys
+
+    called = sys.argv[0]
+    if shutil.which("codetape") or os.path.basename(called) != "codetape":
+        return "codetape"
+    return os.path.relpath(called)
+
+
 def option_for(given: str | None) -> str:
     """Return what a hint has to add so that the next command finds the same store."""
     import shlex

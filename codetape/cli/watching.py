@@ -12,7 +12,7 @@ from typing import Any
 from codetape.cli.exits import INTERRUPTED, USAGE, Failed
 from codetape.cli.facts import row
 from codetape.cli.screen import Live, Screen
-from codetape.cli.stores import option_for, short
+from codetape.cli.stores import command_line, short
 from codetape.engine.loop import Engine
 from codetape.engine.tape import Recorded
 from codetape.result import Result
@@ -79,7 +79,7 @@ class Watch:
         if self.session is None:
             return "interrupted before a session began"
         name = short(self.session.id)
-        hint = f"codetape resume {name}{option_for(self._store)}"
+        hint = command_line(f"resume {name}", self._store)
         return f"interrupted; session {name} is kept. Go on: {hint}"
 
 

@@ -9,6 +9,7 @@ import pytest
 from codetape.cli.facts import facts, row
 from codetape.engine.tape import Recorded
 from codetape.states import events as e
+from codetape.states.constraints import Check
 from codetape.states.events import EVENTS, Event
 from codetape.states.failures import Failure
 from codetape.states.job import Budget, Job
@@ -57,6 +58,14 @@ CASES: list[tuple[Event, str]] = [
         "model m; sandbox auto; at most 10 attempts",
     ),
     (e.SandboxReady(image=IMAGE), "Python 3.11; found; 0.50 s"),
+    (
+        e.ConstraintParsed(
+            constraint="not\nmuch",
+            check=Check(constraint="not\nmuch", column="a", kind="less_than", arguments=(3,)),
+            answer=SAID,
+        ),
+        "not much: less_than of a; 1.50 s",
+    ),
     (e.Planned(description="Add\ntwo.", approach="x", answer=SAID), "Add two.; 1.50 s"),
     (
         e.CodeWritten(source="a\nb\n", packages=("numpy",), answer=SAID),
