@@ -28,7 +28,7 @@ ALIVE = (NEEDS_CODE, NEEDS_TESTS, NEEDS_REBUILD, TESTING, DIAGNOSING, RECLASSIFY
 
 # fmt: off
 TABLE = (
-    # event               source          dest            guards
+    #   event                  in this state   goes there      if these hold
     Row("session_opened",      NEEDS_CODE,     NEEDS_CODE),
     Row("sandbox_ready",       NEEDS_CODE,     NEEDS_CODE),
     Row("constraint_parsed",   NEEDS_CODE,     NEEDS_CODE),

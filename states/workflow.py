@@ -4,38 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
 
 from codetape.states import autocoder
 from codetape.states import events as e
 from codetape.states.changing import replace
 from codetape.states.ending import ending
 from codetape.states.folding import folded
-from codetape.states.machine import Machine, State
+from codetape.states.machine import Machine
 from codetape.states.reading import interpret
 from codetape.states.requests import Request
 from codetape.states.session import Ending, Session
 from codetape.states.settling import settle
 from codetape.states.values import Outcome
 from codetape.states.wanting import delay, wanted
-
-
-class Folded(Protocol):
-    """What the engine reads of a folded session."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def seq(self) -> int: ...
-    @property
-    def state(self) -> State: ...
-    @property
-    def done(self) -> bool: ...
-    @property
-    def paused(self) -> str | None: ...
-
-
-S = TypeVar("S", bound=Folded)
 
 
 @dataclass(frozen=True, slots=True)
