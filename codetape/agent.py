@@ -112,7 +112,8 @@ class AutoCoderAgent:
         store = composition.open_store(self.store)
         before = fold(AUTOCODER, session, read(store, session))
         answered = composition.answered(store, session)
-        async with _Run(self, before.job, store, answered) as run:
+        job = before.job.model_copy(update={"sandbox": before.sandbox_name})
+        async with _Run(self, job, store, answered) as run:
             after = await run.engine.resume(session, budget)
             return Result.of(after, store, sandbox=self.sandbox)
 

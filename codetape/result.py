@@ -42,7 +42,7 @@ class Result:
         samples: Mapping[str, Any] | None = None,
     ) -> Result:
         """Wrap a folded session. `samples` are the caller's own values, kept as they are."""
-        chosen = sandbox if not isinstance(sandbox, str) else session.job.sandbox
+        chosen = sandbox if not isinstance(sandbox, str) else session.sandbox_name
         return cls(session, store, chosen, dict(samples or {}))
 
     @classmethod

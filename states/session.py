@@ -163,6 +163,11 @@ class Session:
         return self.state is State.DONE
 
     @property
+    def sandbox_name(self) -> str:
+        """The sandbox that the session runs in: the one that was chosen, else the one asked for."""
+        return (self.sandbox and self.sandbox.sandbox) or self.job.sandbox
+
+    @property
     def spec(self) -> ImageSpec:
         """The image that the present code, tests and wishes need."""
         job = self.job

@@ -159,12 +159,16 @@ class ImageSpec(Value):
 
 
 class ImageRef(Value):
-    """A built image: `ref` is the adapter's own name for it, `python` its version ("3.11")."""
+    """A built image: `ref` is the adapter's own name for it, `python` its version ("3.11").
+
+    `sandbox` is set where one of several sandboxes was chosen: the name of the one that has the image.
+    """
 
     outcome: Literal["image"] = "image"
     ref: str
     spec_key: str
     python: str | None = None
+    sandbox: str | None = None
     cached: bool | None = None
     seconds: float | None = None  # set by the engine
 

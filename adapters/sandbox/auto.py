@@ -25,10 +25,14 @@ class FirstWorking:
     def __init__(self, makers: Mapping[str, Callable[[], Sandbox]]) -> None:
         self._makers = makers
         self._chosen: Sandbox | None = None
+        self._name = ""
         self._choosing = asyncio.Lock()
 
     async def build(self, spec: ImageSpec) -> ImageRef | BuildFailure:
-        return await (await self._sandbox(spec)).build(spec)
+        built = await (await self._sandbox(spec)).build(spec)
+        if isinstance(built, ImageRef):
+            return built.model_copy(update={"sandbox": self._name})
+        return built
 
     async def run(self, spec: RunSpec) -> RunOutcome:
         return await (await self._sandbox(ImageSpec(base=""))).run(spec)
@@ -53,6 +57,7 @@ class FirstWorking:
             except SandboxBroken as broken:
                 found = broken.failure
             if isinstance(found, ImageRef):
+                self._name = name
                 return sandbox
             reasons.append(f"{name}: {found.message}")
             await sandbox.close()
