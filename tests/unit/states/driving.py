@@ -72,15 +72,16 @@ def answer(body: object, **facts: Any) -> Answer:
 
 
 class Driven:
-    """A session and all that happened in it."""
+    """A session and all that happened in it. `checked`: there is a sandbox."""
 
-    def __init__(self, job: Job = JOB) -> None:
+    def __init__(self, job: Job = JOB, *, checked: bool = True) -> None:
         self.session = AUTOCODER.blank("s")
         self.events: list[e.Event] = []
         self.asked: list[r.Request] = []
         self.happens(e.SessionOpened(job=job, workflow="autocoder", rules=1))
-        check = self.wanted(r.CheckSandbox)
-        self.brings(check, ImageRef(ref="base", spec_key=check.spec.key))
+        if checked:
+            check = self.wanted(r.CheckSandbox)
+            self.brings(check, ImageRef(ref="base", spec_key=check.spec.key))
 
     @property
     def state(self) -> State:

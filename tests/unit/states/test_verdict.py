@@ -168,6 +168,12 @@ def test_a_limit_is_a_resource_failure_of_the_test_that_ran(
     assert (between.test_id, between.label) == (WHOLE_RUN, "resource")
 
 
+def test_a_test_that_failed_and_then_met_a_limit_is_one_failure() -> None:
+    report = TestReport(finished=False, results=(result("test_a", "failed"),), running="test_a")
+    (failure,) = failures(RunOutcome(report=report, timed_out=True))
+    assert failure.label == "resource"
+
+
 def test_killed_without_evidence_of_memory_is_the_sandbox() -> None:
     event = verdict(spec(), RunOutcome(signal=9, out_of_memory=None, stderr="Killed"))
     assert isinstance(event, e.SandboxBroke)
