@@ -126,7 +126,8 @@ def _outside(event: e.Event) -> tuple[str, ...]:
 
 def _image(image: ImageRef) -> tuple[str, ...]:
     how = {True: "found", False: "built", None: ""}[image.cached]
-    return (f"Python {image.python}" if image.python else "", how, duration(image.seconds))
+    python = f"Python {image.python}" if image.python else ""
+    return (image.sandbox or "", python, how, duration(image.seconds))
 
 
 def _passed(run: RunOutcome) -> int:
