@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import threading
 import warnings
+from collections.abc import Iterator
 from functools import lru_cache
 
 from codetape.states.values import Value
@@ -24,7 +25,16 @@ _PARSING = threading.Lock()
 
 
 def parsed(source: str) -> ast.Module:
-    """Return the syntax tree. Raises SyntaxError, and ValueError or RecursionError for odd texts.
+    """Return the syntax tree, which is shared: nobody changes it.
+
+    Raises SyntaxError, and ValueError or RecursionError for odd texts.
+    """
+    return _tree(source.rstrip("\n"))  # a text and its file differ in the last line end only
+
+
+@lru_cache(maxsize=32)
+def _tree(source: str) -> ast.Module:
+    """Parse once for all that is asked of a text.
 
     Warnings of the parser ("invalid escape sequence") are left out: whether they are errors is a
     setting of the process, and no rule may depend on it. The lock is for them, filters are global.
@@ -57,9 +67,22 @@ def imported_names(source: str) -> tuple[str, ...]:
     if syntax_error(source) is not None:
         return ()
     names: set[str] = set()
-    for node in ast.walk(parsed(source)):
+    for node in _nodes(source):
         names.update(_names_of(node))
     return tuple(sorted(names))
+
+
+def _nodes(source: str) -> Iterator[ast.AST]:
+    """Yield the nodes that may import: expressions only where the text has a call that could."""
+    by_call = "__import__" in source or "import_module" in source
+    return ast.walk(parsed(source)) if by_call else _statements(parsed(source))
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(node, block, ()):
+            yield child
+            yield from _statements(child)
 
 
 def _names_of(node: ast.AST) -> list[str]:
