@@ -15,6 +15,7 @@ from codetape.description.samples import Choice, samples_of
 from codetape.engine.loop import Engine
 from codetape.engine.ports import Clock, EventStore, Ids, Llm, Sandbox
 from codetape.engine.tape import Recorded, fold, read
+from codetape.notebook import table
 from codetape.result import Result
 from codetape.states.job import Budget, Declared, Job, Sample
 from codetape.states.session import Session
@@ -73,6 +74,18 @@ class AutoCoderAgent:
     on_engine: Watcher | None = None
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=SystemIds)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        facts = {
+            "model": self.model,
+            "sandbox": self._sandbox_name(),
+            "attempts": f"at most {self.max_iterations}",
+            "store": self.store
+            if isinstance(self.store, str | Path)
+            else type(self.store).__name__,
+        }
+        return table(self.name, facts)
 
     @both
     async def generate(

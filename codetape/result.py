@@ -12,6 +12,7 @@ from codetape import composition, saving
 from codetape.both import both
 from codetape.engine.ports import EventStore, Sandbox
 from codetape.engine.tape import Recorded, fold, read
+from codetape.notebook import folded, table
 from codetape.running import run_solution
 from codetape.states.constraints import schemas_of
 from codetape.states.events import CodeWritten
@@ -52,6 +53,20 @@ class Result:
         """Read a session from a store. Raises UnknownSession, DamagedTape."""
         opened = composition.open_store(store)
         return cls.of(fold(AUTOCODER, session, read(opened, session)), opened, sandbox=sandbox)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        facts = {
+            "session": self.session,
+            "result": "passed" if self.success else self.error,
+            "attempts": self.attempts,
+            "tokens": f"{self.total_input_tokens:,} in, {self.total_output_tokens:,} out",
+            "cost": "unknown" if self.cost is None else f"${self.cost:.4f}",
+            "packages": ", ".join(self.detected_packages) or "none",
+        }
+        code = self.solution.code if self.solution else None
+        shown = table(self.folded.job.name, facts)
+        return shown + folded("solution.py", code) + folded("test_solution.py", self.tests)
 
     # --- how it ended ---
 
