@@ -339,7 +339,7 @@ class Resumed(Event):
 
 
 class Noted(Event):
-    """An operator's note; the next prompt carries it."""
+    """An operator's note; what is asked from now on carries it, like the request itself."""
 
     name = "noted"
     text: str

@@ -92,7 +92,7 @@ def _code_written(s: Session, event: e.CodeWritten) -> Session:
     code = Solution(event.source, event.packages, event.system_packages)
     repair = _judged(s.repair, faulty_code(s.failures), event.source)
     s = _tried(s, for_new_code(s.failures))
-    return replace(s, code=code, repair=repair, notes=())
+    return replace(s, code=code, repair=repair)
 
 
 def _judged(repair: Repair | None, faults: tuple[Failure, ...], after: str) -> Repair | None:
@@ -124,7 +124,8 @@ def _tried(s: Session, due: tuple[Failure, ...]) -> Session:
 
 def _in_words(s: Session, f: Failure) -> str:
     message = f.problem.message.strip().split("\n")[0][:200]
-    return f"after attempt {s.attempts}: {f.test_id} ({f.problem.type}: {message}) as {f.label}"
+    what = "the test" if f.label is FailureClass.TEST_ERROR else "the code"
+    return f"after attempt {s.attempts}: {what}, for {f.test_id} ({f.problem.type}: {message})"
 
 
 def _verified(s: Session, event: e.FixesVerified | e.PatchesVerified) -> Session:

@@ -20,15 +20,18 @@ from codetape.states.values import LlmCall, Message
 LONGEST_TEXT = 6000
 """Characters of an error, a log or a captured output in a prompt."""
 
+MOST_FINDINGS = 20
+"""Failures that a prompt tells in full; of more it gives the names."""
+
 CONTRACT = """\
 You write Python for a sandbox. How the code is run:
 - The file is solution.py. It is started as `python solution.py --NAME VALUE …`, one option for each \
 declared input, parsed with argparse.
 - Input files lie in /var/inputs, which cannot be written. The value of an input of type File or Dir \
 is its path.
-- Each declared output is one file, /var/outputs/NAME, without an extension added. A value (str, int, \
-float, bool, datetime as ISO 8601, timedelta as seconds) is the whole text of its file. An output of \
-type Dir is a folder. The folder /var/outputs exists; do not delete it.
+- Each declared output is written to /var/outputs/NAME, without an extension added: a File as the \
+file itself, a Dir as a folder, a value (str, int, float, bool, datetime as ISO 8601, timedelta as \
+seconds) as the whole text of a file. The folder /var/outputs exists; do not delete it.
 - There is no network unless the request says so, nothing to type on stdin, and no screen.
 
 How the code is to be written:
@@ -76,26 +79,28 @@ Tests of a Python program failed. For each failing test decide who is at fault:
 The request decides, not the code and not the test: work the right result out by hand from the \
 request and the data in the test. If the request leaves it open, the code is at fault only if it is \
 inconsistent in itself.
-Give one entry in `failures` for each failing test, with its full name. Write `suggested_fix` in the \
-form: Replace `old text` with `new text`. Quote the old text exactly as it stands in the file, one \
-place for each fix; if it takes more than that, say in words what to do.
+Give one entry in `failures` for each failing test: its full name as `test_name`, one of the three \
+words above as `error_type`, and in a sentence each `expected_behavior`, `actual_behavior` and \
+`root_cause`. Write `suggested_fix` in the form: Replace `old text` with `new text`. Quote the old \
+text exactly as it stands in the file, one place for each fix; if it takes more than that, say in \
+words what to do.
 `needs_language_packages`, `needs_system_packages` and `needs_additional_commands` are for failures \
 of the environment only."""
 
 PATCH_ROLE = """\
 You repair tests that were found to be wrong; the code is not at fault. For each failing test give \
 the whole function anew: its decorators, its name and its parameters as they are, and a body that \
-checks what the request asks. `test_name` is the name of the test without parameters in brackets; \
-for a method, Class::method. A test may not be deleted, skipped, or check less than before. Imports \
-that the new body needs go inside the function."""
+checks what the request asks. `fixed_code` is that function and `test_name` its name, without \
+parameters in brackets; for a method, Class::method. A test may not be deleted, skipped, or check \
+less than before. Imports that the new body needs go inside the function."""
 
 VERIFY_ROLE = """\
 Read whether each listed fix has been made in the text. A fix counts as made if the text now does \
 what the fix asks, in whatever words. Name the others in `missing_fixes`, as they are listed."""
 
 REPLACE_ROLE = """\
-A package that a Python program asked for does not exist under that name. Name the package that was \
-meant, by the name under which it can be installed, or null if none is needed."""
+A package that a Python program asked for does not exist under that name or in that version. Name the \
+package that was meant, by the name under which it can be installed, or null if none is needed."""
 
 
 def parse_constraint(s: Session, constraint: str, columns: tuple[str, ...]) -> LlmCall:
@@ -117,7 +122,7 @@ def code(s: Session) -> LlmCall:
     if faults := for_new_code(s.failures):
         parts.append(_titled("Repair these failures", _findings(faults)))
         parts.extend(_present_tests(s))
-    parts += [*_history(s), *_insistence(s), *_rejected_packages(s), *_notes(s)]
+    parts += [*_history(s), *_insistence(s), *_rejected_packages(s)]
     ask = "Answer with the whole corrected file." if s.code else "Write the file."
     return _call(s, "code", f"{CONTRACT}\n\n{CODE_ANSWER}", [*parts, ask])
 
@@ -129,7 +134,7 @@ def tests(s: Session) -> LlmCall:
         parts += _present_tests(s)
         parts.append(_titled("These tests could not be run", _findings(faulty_tests(s.failures))))
     ask = "Answer with the whole corrected test file." if s.tests else "Write the test file."
-    return _call(s, "tests", TESTS_ROLE, [*parts, *_history(s), *_notes(s), ask])
+    return _call(s, "tests", TESTS_ROLE, [*parts, *_history(s), ask])
 
 
 def diagnosis(s: Session) -> LlmCall:
@@ -143,8 +148,7 @@ def patch_tests(s: Session) -> LlmCall:
     """Ask for other bodies of the tests at fault."""
     parts = [*_request(s), *_present_code(s), *_present_tests(s)]
     parts.append(_titled("Repair these tests", _findings(tests_to_patch(s))))
-    parts += [*_history(s), *_insistence(s), *_notes(s)]
-    return _call(s, "patch_tests", PATCH_ROLE, parts)
+    return _call(s, "patch_tests", PATCH_ROLE, [*parts, *_history(s), *_insistence(s)])
 
 
 def verify_code(s: Session, fixes: tuple[str, ...]) -> LlmCall:
@@ -197,7 +201,7 @@ def _answer_repair(s: Session, kind: str) -> tuple[Message, ...]:
     if s.rejected_kind != kind:
         return ()
     said = Message(role="assistant", parts=(_cut(s.rejected_text) or "(no text)",))
-    why = f"This answer cannot be used. {s.rejection}. Answer again, whole, in the form asked for."
+    why = f"This answer cannot be used ({s.rejection}). Answer again, whole, in the form asked for."
     if s.rejection.startswith("truncated"):
         why += " Be shorter: no comments that repeat the code, no text around the JSON."
     return (said, Message(role="user", parts=(why,)))
@@ -209,6 +213,8 @@ def _answer_repair(s: Session, kind: str) -> tuple[Message, ...]:
 def _request(s: Session) -> list[str]:
     job = s.job
     parts = [_titled("The request", job.prompt)]
+    if s.notes:
+        parts.append(_titled("Added by the person who asked", _bullets(s.notes)))
     if job.schema_text:
         parts.append(_titled("The schema of the data", job.schema_text))
     if job.constraints:
@@ -251,15 +257,18 @@ def _build_report(s: Session) -> str:
     assert s.build_failure
     asked = ", ".join(s.spec.requirements) or "nothing"
     log = _cut(s.build_failure.log)
-    return f"{s.build_failure.message}\nRequirements: {asked}\n{log}"
+    return f"{s.build_failure.message}\nAsked for: {asked}\n{log}"
 
 
 def _findings(failures: tuple[Failure, ...]) -> str:
-    return "\n\n".join(_finding(failure) for failure in failures)
+    told = [_finding(failure) for failure in failures[:MOST_FINDINGS]]
+    if rest := failures[MOST_FINDINGS:]:
+        told.append(f"### {len(rest)} more failed\n{_bullets(f.test_id for f in rest)}")
+    return "\n\n".join(told)
 
 
 def _finding(f: Failure) -> str:
-    lines = [f"### {f.test_id} ({f.label})", f"{f.problem.type}: {_cut(f.problem.message)}"]
+    lines = [f"### {f.test_id}", f"{f.problem.type}: {_cut(f.problem.message)}"]
     lines += [f"  at {x.file}:{x.line} in {x.function}" for x in f.problem.frames[-6:]]
     if f.captured:
         lines.append(f"It printed:\n{_cut(f.captured)}")
@@ -277,7 +286,7 @@ def _finding(f: Failure) -> str:
 def _history(s: Session) -> list[str]:
     if not s.history:
         return []
-    return [_titled("What was repaired before, and by whose fault", _bullets(s.history))]
+    return [_titled("What was repaired before", _bullets(s.history))]
 
 
 def _insistence(s: Session) -> list[str]:
@@ -294,11 +303,8 @@ def _insistence(s: Session) -> list[str]:
 def _rejected_packages(s: Session) -> list[str]:
     if not s.rejected:
         return []
-    return [_titled("These do not exist; do without them", _bullets(r.name for r in s.rejected))]
-
-
-def _notes(s: Session) -> list[str]:
-    return [_titled("A note from the person who asked", _bullets(s.notes))] if s.notes else []
+    lines = (f"{r.name}: use {r.replacement}" if r.replacement else r.name for r in s.rejected)
+    return [_titled("These cannot be installed; do without them", _bullets(lines))]
 
 
 def _titled(title: str, text: str) -> str:

@@ -200,7 +200,7 @@ def test_a_build_that_fails_before_the_patch_leaves_the_test_repair_to_be_made()
     assert driven.state is State.NEEDS_TESTS
     driven = driven.build_fails("conflict")
     assert driven.state is State.NEEDS_CODE
-    assert "test_a (test_error)" not in driven.prompt  # the tests' fault is not the code's task
+    assert "assert 4 == 3" not in driven.prompt  # the tests' fault is not the code's task
     imports = {"code": "import yaml\n\n\ndef add(a, b):\n    return 1\n"}
     driven = driven.says(imports).builds().fails(test_a="assert 4 == 3")
     assert driven.state is State.NEEDS_TESTS

@@ -72,7 +72,7 @@ FAILED = replace(
     WRITTEN,
     tests=Tests(TESTS),
     failures=(WRONG,),
-    history=("after attempt 1: test_mean (AssertionError: assert 0 == 1.5) as logic",),
+    history=("after attempt 1: the code, for test_mean (AssertionError: assert 0 == 1.5)",),
     attempts=2,
 )
 AT_FAULT = replace(FAILED, failures=(WRONG.model_copy(update={"label": FailureClass.TEST_ERROR}),))
@@ -148,6 +148,13 @@ def test_a_long_text_is_cut_in_the_middle_by_lines() -> None:
     assert "characters left out" in text
     cut = [line for line in text.split("\n") if line.startswith("line ")]
     assert all(line.removeprefix("line ").isdigit() or line == "line one" for line in cut)
+
+
+def test_of_many_failures_the_first_are_told_and_the_others_named() -> None:
+    many = tuple(WRONG.model_copy(update={"test_id": f"test_p[{n}]"}) for n in range(500))
+    text = whole(prompts.diagnosis(replace(FAILED, failures=many)))
+    assert text.count("assert 1.0 == 1.5") == prompts.MOST_FINDINGS
+    assert all(failure.test_id in text for failure in many)
 
 
 def test_code_with_fences_is_fenced_by_longer_ones() -> None:

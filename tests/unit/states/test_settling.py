@@ -167,14 +167,14 @@ def test_a_pause_wants_nothing_and_ends_where_it_began() -> None:
     assert AUTOCODER.wanted(driven.session) == before
 
 
-def test_a_note_is_in_every_prompt_until_code_is_written() -> None:
-    driven = Driven().says(WRONG).happens(e.Noted(text="The unit is kelvin."))
-    assert "The unit is kelvin." in driven.prompt
-    driven.says(TESTS).builds().fails(test_a="assert 4 == 3")
-    driven.says(diagnosis(finding("test_a")))
-    assert "The unit is kelvin." in driven.prompt
-    driven.says(CODES[1]).fails(test_a="assert 5 == 3").says(diagnosis(finding("test_a")))
-    assert "The unit is kelvin." not in driven.prompt
+def test_a_note_is_part_of_the_request_from_then_on() -> None:
+    """Code, tests and diagnosis have to follow the same request, or they disagree."""
+    note = "The unit is kelvin."
+    driven = Driven().happens(e.Noted(text=note))
+    assert note in driven.prompt
+    assert note in driven.says(WRONG).prompt
+    assert note in driven.says(TESTS).builds().fails(test_a="assert 4 == 3").prompt
+    assert note in driven.says(diagnosis(finding("test_a", "test_error"))).prompt
 
 
 # --- calls and answers ----------------------------------------------------------------------------
