@@ -140,13 +140,8 @@ def _auto_patch(call: LlmCall, number: int) -> dict[str, Any]:
     tests = next(part for part in parts if part.startswith("## test_solution.py"))
     source = tests.split("\n", 2)[2].rpartition("```")[0].rstrip("`")
     asked = next(part for part in parts if part.startswith("## Repair these tests"))
-    names = sorted(
-        {
-            base_id(line[4:].rpartition(" (")[0])
-            for line in asked.split("\n")
-            if line.startswith("### ")
-        }
-    )
+    lines = asked.split("\n")
+    names = sorted({base_id(line[4:]) for line in lines if line.startswith("### ")})
     patches = [{"test_name": n, "fixed_code": _extended(source, n, number)} for n in names]
     return {"patches": patches}
 
