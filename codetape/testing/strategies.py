@@ -14,7 +14,7 @@ Needs the extra `codetape[testing]`.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ from hypothesis.vendor.pretty import RepresentationPrinter
 from codetape.states import events as e
 from codetape.states import requests as r
 from codetape.states.failures import base_id
-from codetape.states.job import Budget, Job
+from codetape.states.job import Budget, Column, Job, Sample
 from codetape.states.python_source import defined_tests
 from codetape.states.session import Session
 from codetape.states.values import (
@@ -81,6 +81,14 @@ FIXES = (
     "Treat an empty list as zero.",
 )
 """Fixes of a diagnosis: none, with old and new text, in words."""
+
+CHECKS: tuple[dict[str, Any], ...] = (
+    {"column_name": "value", "check_type": "greater_than", "parameters": {"value": 0}},
+    {"column_name": "", "check_type": "none"},
+    {"column_name": "nowhere", "check_type": "not_null"},
+    {"column_name": "value", "check_type": "between", "parameters": {}},
+)
+"""What a constraint may be read as; the last two are checks of nothing."""
 
 PROBLEMS = (
     Problem(type="AssertionError", message="assert 4 == 3"),
@@ -241,6 +249,8 @@ def _paid(chance: Chance, said: Answer) -> Answer:
 
 def _body(chance: Chance, request: r.ModelRequest) -> dict[str, Any]:
     match request:
+        case r.ParseConstraint():
+            return chance.one(CHECKS)
         case r.WritePlan():
             return {"description": "Add numbers.", "approach": "One function."}
         case r.WriteCode():
@@ -421,6 +431,8 @@ def outside_events() -> SearchStrategy[e.Event]:
 @cache
 def jobs() -> SearchStrategy[Job]:
     """Draw a small job."""
+    columns = (Column(name="value", type="float", nullable=True),)
+    table = Sample(name="t", path="/t.csv", file="t.csv", description="A table.", columns=columns)
     budgets = [Budget()] * 5 + [Budget(calls=9), Budget(usd=2.0), Budget(tokens=9000)]
     return st.builds(
         Job,
@@ -431,6 +443,9 @@ def jobs() -> SearchStrategy[Job]:
         sandbox_retries=st.integers(0, 2),
         call_retries=st.integers(0, 3),
         base_packages=st.sampled_from([(), ("pandas",)]),
+        fallback_models=st.sampled_from([(), (), ("another",)]),
+        samples=st.sampled_from([(), (), (table,)]),
+        constraints=st.sampled_from([(), ("value is positive", "no value is odd")]),
         budget=st.sampled_from(budgets),
         seed=st.integers(0, 9),
     )
@@ -460,27 +475,36 @@ Trace = tuple[Step, ...]
 
 @st.composite
 def traces(draw: DrawFn, *, operated: bool = True, workflow: Workflow = AUTOCODER) -> Trace:
-    """Draw a session from its opening to its end, or to a pause that nobody ends.
-
-    What is in flight may finish in any order. With `operated`, an operator interferes a few times.
-    """
-    chance = draw(chances(600))
+    """Draw a session, as `played` plays it; with `operated`, an operator interferes a few times."""
     posted = dict(draw(_interference())) if operated else {}
-    opened = e.SessionOpened(job=draw(jobs()), workflow=workflow.name, rules=workflow.rules)
+    return played(draw(chances(600)), draw(jobs()), posted, workflow)
+
+
+@cache
+def _interference() -> SearchStrategy[list[tuple[int, e.Event]]]:
+    return st.lists(st.tuples(st.integers(1, 40), outside_events()), max_size=4)
+
+
+def played(
+    chance: Chance,
+    job: Job,
+    posted: Mapping[int, e.Event] | None = None,
+    workflow: Workflow = AUTOCODER,
+) -> Trace:
+    """Play a session from its opening to its end, or to a pause that nobody ends.
+
+    What is in flight may finish in any order. `posted` are events from outside, by their place.
+    """
+    opened = e.SessionOpened(job=job, workflow=workflow.name, rules=workflow.rules)
     steps = [_advanced(workflow, Step(workflow.blank("s"), opened, workflow.blank("s")))]
     while not (session := steps[-1].after).done:
-        event = posted.get(len(steps))
+        event = (posted or {}).get(len(steps))
         if event is None and session.paused:
             break
         event = event or workflow.settle(session)
         step = _asked(workflow, session, chance) if event is None else Step(session, event, session)
         steps.append(_advanced(workflow, step))
     return tuple(steps)
-
-
-@cache
-def _interference() -> SearchStrategy[list[tuple[int, e.Event]]]:
-    return st.lists(st.tuples(st.integers(1, 40), outside_events()), max_size=4)
 
 
 def _asked(workflow: Workflow, session: Session, chance: Chance) -> Step:
