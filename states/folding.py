@@ -183,9 +183,8 @@ def _image_built(s: Session, event: e.ImageBuilt) -> Session:
 
 def _package_rejected(s: Session, event: e.PackageRejected) -> Session:
     kind = _REJECTED_KIND.get(event.failure.cause, "package")
-    known = {(r.kind, r.name) for r in s.rejected}
-    new = [n for n in event.failure.packages if (kind, n) not in known]
-    rejected = tuple(Rejected(name, kind, event.failure.message) for name in new)
+    named = event.failure.packages
+    rejected = tuple(Rejected(name, kind, event.failure.message) for name in named)
     return replace(s, rejected=(*s.rejected, *rejected), broken=0)
 
 

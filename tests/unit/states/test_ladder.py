@@ -160,6 +160,17 @@ def test_a_patch_for_one_of_two_runs_though_the_other_is_refused() -> None:
     assert driven.state is State.NEEDS_CODE
 
 
+def test_each_round_asks_for_the_patches_that_are_still_missing() -> None:
+    tests = {"test_code": f"{TESTS['test_code']}\n\ndef test_c():\n    assert add(2, 2) == 4\n"}
+    driven = ready(tests=tests).fails(test_a="1", test_b="2", test_c="3")
+    names = ("test_a", "test_b", "test_c")
+    driven.says(diagnosis(*(finding(name, "test_error") for name in names)))
+    for number, name in enumerate(names):
+        assert driven.wanted(r.PatchTests).failing == names[number:]
+        driven.says(patches(patch(name, f"assert add(3, 3) == {number}")))
+    assert driven.state is State.TESTING
+
+
 def test_tests_that_come_back_as_they_were_put_the_blame_on_the_code() -> None:
     missing = Problem(type="ImportError", message="cannot import name 'sub'", module="solution")
     driven = ready().not_collected(missing)

@@ -61,6 +61,22 @@ def test_a_fix_in_words_is_read_by_a_model() -> None:
     assert driven.kinds == ["code", "tests", "diagnosis", "code", "verify_code"]
 
 
+def test_code_that_stayed_as_it_was_needs_no_reader() -> None:
+    said = diagnosis(finding("test_a", "logic", "Add them."))
+    driven = ready().fails(test_a="assert 4 == 3").says(said).says(WRONG)
+    assert driven.wanted(r.WriteCode)
+    assert "left these out. Make every one of them.\n- Add them." in driven.prompt
+
+
+def test_what_a_reader_misses_is_asked_for_again() -> None:
+    said = diagnosis(finding("test_a", "logic", "Add them."), finding("test_b", "logic", "Sort."))
+    driven = ready().fails(test_a="assert 4 == 3", test_b="x").says(said).says(CODES[1])
+    driven.says({"all_fixes_applied": False, "missing_fixes": ["Sort."]})
+    assert driven.wanted(r.WriteCode)
+    assert driven.prompt.count("- Sort.") == 1
+    assert "- Add them." not in driven.prompt
+
+
 def test_evidence_is_diagnosed_without_a_call() -> None:
     driven = ready().fails({"test_a": Problem(type="MemoryError", message="")})
     assert driven.names[-3:] == ["tests_failed", "diagnosed", "reclassified"]
@@ -115,6 +131,15 @@ def test_a_build_that_succeeds_ends_the_talk_of_the_one_that_failed() -> None:
     driven = Driven().says(WRONG).says(TESTS).build_fails("conflict")
     driven.says({"code": "import yaml\n\n\ndef add(a, b):\n    return 1\n"}).builds()
     driven.fails(test_a="assert 1 == 3").says(diagnosis(finding("test_a")))
+    assert "conflict!" not in driven.prompt
+
+
+def test_a_run_on_the_image_that_was_there_ends_the_talk_too() -> None:
+    driven = ready().fails(test_a="assert 4 == 3").says(diagnosis(finding("test_a")))
+    driven.says({"code": "import yaml\n\n\ndef add(a, b):\n    return 1\n"}).build_fails("conflict")
+    driven.says(CODES[1]).fails(test_a="assert 5 == 3").says(diagnosis(finding("test_a")))
+    assert driven.wanted(r.PatchTests)
+    driven.says({"patches": []}).says({"patches": []}).says({"patches": []})
     assert "conflict!" not in driven.prompt
 
 
@@ -219,8 +244,11 @@ def test_a_bad_answer_is_shown_once_with_its_fault_and_the_second_one_ends_it() 
 def test_a_good_answer_is_no_longer_blamed() -> None:
     driven = Driven().says("no code").says(WRONG)
     assert "cannot be used" not in driven.prompt
-    driven.says("no tests").says(TESTS)
-    assert driven.state is State.NEEDS_REBUILD
+    driven.says("no tests").says(TESTS).builds()
+    driven.fails(test_a="assert 4 == 3").says(diagnosis(finding("test_a")))
+    assert "cannot be used" not in driven.prompt
+    driven.says("no code again")  # the first of its row
+    assert "no code again" in driven.prompt
 
 
 # --- waiting --------------------------------------------------------------------------------------
