@@ -119,6 +119,16 @@ def test_w08_w15_what_a_diagnosis_asked_for_outlives_new_code() -> None:
     assert spec.requirements == ("openpyxl", "pytest")
 
 
+def test_w08_w15_what_one_diagnosis_asked_for_outlives_the_next() -> None:
+    driven = ready().fails(test_a="no fonts")
+    driven.says(diagnosis(finding("test_a", "environment"), **NEEDS)).builds()
+    said = diagnosis(finding("test_a", "environment"), needs_language_packages=["scipy"])
+    driven.fails({"test_a": Problem(type="KeyError", message="'x'")}).says(said)
+    spec = driven.wanted(r.BuildImage).spec
+    assert spec.requirements == ("openpyxl", "pytest", "scipy")
+    assert (spec.commands, spec.system_packages) == (("make fonts",), ("libgl1",))
+
+
 def test_w09_without_an_image_nothing_runs() -> None:
     driven = Driven().says({**WRONG, "system_packages": ["liba", "libb", "libc"]}).says(TESTS)
     for name in ("liba", "libb", "libc"):

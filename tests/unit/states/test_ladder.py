@@ -13,6 +13,7 @@ from tests.unit.states.driving import (
     CODES,
     IN_WORDS,
     TESTS,
+    WRONG,
     Driven,
     diagnosis,
     finding,
@@ -171,6 +172,45 @@ def test_each_round_asks_for_the_patches_that_are_still_missing() -> None:
     assert driven.state is State.TESTING
 
 
+def test_a_patch_that_left_its_fix_out_is_asked_for_again() -> None:
+    driven = ready().fails(test_a="1", test_b="2")
+    fix = "Replace `== 3` with `== 4`"
+    driven.says(diagnosis(finding("test_a", "test_error", fix), finding("test_b", "test_error")))
+    both = (patch("test_a", "assert add(1, 2) == 5"), patch("test_b", "assert add(0, 0) == 1"))
+    driven.says(patches(*both))
+    assert driven.wanted(r.PatchTests).failing == ("test_a",)
+    assert f"- {fix}" in driven.prompt
+
+
+def test_where_a_reader_misses_what_nobody_listed_all_are_asked_for_again() -> None:
+    driven = ready().fails(test_a="1", test_b="2")
+    said = [finding(test, "test_error", "Check the sum.") for test in ("test_a", "test_b")]
+    driven.says(diagnosis(*said))
+    both = (patch("test_a", "assert add(1, 2) == 5"), patch("test_b", "assert add(0, 0) == 1"))
+    driven.says(patches(*both)).says({"all_fixes_applied": False, "missing_fixes": ["The sign."]})
+    assert driven.wanted(r.PatchTests).failing == ("test_a", "test_b")
+    assert "- The sign." in driven.prompt
+
+
+def test_a_repair_that_changed_nothing_gives_the_other_one_a_second_try() -> None:
+    driven = ready().fails(test_a="assert 4 == 3").says(blamed("logic")).says(CODES[1])
+    driven.fails(test_a="assert 5 == 3").says(blamed("logic"))
+    for _ in range(3):
+        assert driven.wanted(r.PatchTests)
+        driven.says(patches())
+    assert driven.wanted(r.WriteCode)  # no patch ever showed that the code was right
+    driven.says(CODES[2]).fails(test_a="assert 6 == 3")
+    assert driven.state is State.DIAGNOSING
+
+
+def test_where_neither_repair_changes_anything_it_is_stuck() -> None:
+    driven = ready().fails(test_a="assert 4 == 3").says(blamed("logic")).says(WRONG)
+    for _ in range(3):
+        driven.says(patches())
+    assert driven.session.ending is not None
+    assert driven.session.ending.failure is FailureClass.STUCK
+
+
 def test_tests_that_come_back_as_they_were_put_the_blame_on_the_code() -> None:
     missing = Problem(type="ImportError", message="cannot import name 'sub'", module="solution")
     driven = ready().not_collected(missing)
@@ -249,5 +289,7 @@ def test_a_module_that_the_image_has_no_way_to_get_goes_to_the_code() -> None:
     missing = Problem(type="ModuleNotFoundError", message="No module named 'yaml'", module="yaml")
     driven = ready(code=code).not_collected(missing)
     assert driven.session.spec.requirements == ("pytest", "pyyaml")  # it was asked for already
+    assert driven.session.asked_packages == ("pyyaml",)
     assert driven.state is State.NEEDS_CODE
+    assert "No module named 'yaml'" in driven.prompt
     assert driven.kinds == ["code", "tests"]

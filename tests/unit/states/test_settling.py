@@ -251,6 +251,14 @@ def test_a_good_answer_is_no_longer_blamed() -> None:
     assert "no code again" in driven.prompt
 
 
+def test_a_sandbox_may_break_so_often_in_a_row_and_a_run_begins_the_count_anew() -> None:
+    driven = ready(job(sandbox_retries=2)).breaks().breaks().fails(test_a="assert 4 == 3")
+    driven.says(diagnosis(finding("test_a"))).says(CODES[1]).breaks().breaks()
+    assert driven.state is State.TESTING
+    assert driven.breaks().names[-1] == "sandbox_broke"
+    assert driven.session.done
+
+
 # --- waiting --------------------------------------------------------------------------------------
 
 
