@@ -50,7 +50,7 @@ clean: ## remove all that make has made
 	rm -rf .uv .venv .cache build dist *.egg-info
 
 .venv/.synced: .uv/bin/uv pyproject.toml uv.lock
-	.uv/bin/uv sync --locked --quiet --python "$$(command -v $(PYTHON))"
+	.uv/bin/uv sync --locked --quiet --compile-bytecode --python "$$(command -v $(PYTHON))"
 	@touch $@
 
 .uv/bin/uv: scripts/uv.txt
