@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from codetape.engine.codec import pack_event, pack_request, unpack_event
 from codetape.states import events as e
@@ -26,7 +27,7 @@ from codetape.states.machine import IllegalTransition, State
 from codetape.states.session import Session
 from codetape.states.values import Answer, FailureClass
 from codetape.states.workflow import AUTOCODER
-from codetape.testing.strategies import Trace, traces
+from codetape.testing.strategies import Trace, outcomes, traces, unusable_answers
 
 Promise = Callable[[Trace], None]
 
@@ -297,6 +298,20 @@ PROMISES: tuple[Promise, ...] = (
 def test_every_session_keeps_the_promises(trace: Trace) -> None:
     for promise in PROMISES:
         promise(trace)
+
+
+@settings(max_examples=40)
+@given(traces(), st.data())
+def test_whatever_an_adapter_brings_is_an_event_that_is_accepted(
+    trace: Trace, data: st.DataObject
+) -> None:
+    session = data.draw(st.sampled_from([step.after for step in trace]))
+    for request in AUTOCODER.wanted(session):
+        event = AUTOCODER.interpret(request, data.draw(outcomes(request)))
+        assert AUTOCODER.advance(session, event).seq == session.seq + 1
+        if isinstance(request, r.ModelRequest):
+            unusable = AUTOCODER.interpret(request, data.draw(unusable_answers(request)))
+            assert not isinstance(unusable, e.CodeWritten | e.TestsWritten | e.Diagnosed)
 
 
 PROGRAM = """
