@@ -87,6 +87,7 @@ def test_a_diagnosis_that_cannot_be_read_twice_is_none() -> None:
     assert driven.state is State.DIAGNOSING
     driven = driven.says("perhaps not")
     assert driven.state is State.NEEDS_CODE
+    assert "perhaps" not in driven.prompt  # it was no answer to this question
     assert labels(driven.session) == {"test_a": "logic"}
     driven = driven.says("no code").says(CODES[1])  # the code has a repair request of its own
     assert driven.state is State.TESTING

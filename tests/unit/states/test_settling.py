@@ -244,8 +244,7 @@ def test_a_bad_answer_is_shown_once_with_its_fault_and_the_second_one_ends_it() 
 def test_a_good_answer_is_no_longer_blamed() -> None:
     driven = Driven().says("no code").says(WRONG)
     assert "cannot be used" not in driven.prompt
-    driven.says("no tests").says(TESTS).builds()
-    driven.fails(test_a="assert 4 == 3").says(diagnosis(finding("test_a")))
+    driven.says(TESTS).builds().fails(test_a="assert 4 == 3").says(diagnosis(finding("test_a")))
     assert "cannot be used" not in driven.prompt
     driven.says("no code again")  # the first of its row
     assert "no code again" in driven.prompt
