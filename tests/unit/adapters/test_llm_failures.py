@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codetape.adapters.llm.failures import answered, failure_of, hidden, retry_after
@@ -230,6 +230,7 @@ def test_how_long_to_wait(headers: Mapping[str, str], seconds: float | None) -> 
     assert retry_after(headers, NOW) == seconds
 
 
+@example({"Retry-After": "0\x1f"})
 @given(st.dictionaries(st.sampled_from(["Retry-After", "retry-after-ms", "Date"]), st.text()))
 def test_any_header_gives_a_wait_or_nothing(headers: dict[str, str]) -> None:
     seconds = retry_after(headers, NOW)
