@@ -472,6 +472,9 @@ class Step:
 
 Trace = tuple[Step, ...]
 
+LONGEST_TRACE = 300
+"""Events after which nobody waits for the end of a session any more."""
+
 
 @st.composite
 def traces(draw: DrawFn, *, operated: bool = True, workflow: Workflow = AUTOCODER) -> Trace:
@@ -493,11 +496,12 @@ def played(
 ) -> Trace:
     """Play a session from its opening to its end, or to a pause that nobody ends.
 
-    What is in flight may finish in any order. `posted` are events from outside, by their place.
+    What is in flight may finish in any order. `posted` are events from outside, by their place. Rules
+    that never end are left after LONGEST_TRACE events.
     """
     opened = e.SessionOpened(job=job, workflow=workflow.name, rules=workflow.rules)
     steps = [_advanced(workflow, Step(workflow.blank("s"), opened, workflow.blank("s")))]
-    while not (session := steps[-1].after).done:
+    while not (session := steps[-1].after).done and len(steps) < LONGEST_TRACE:
         event = (posted or {}).get(len(steps))
         if event is None and session.paused:
             break

@@ -127,8 +127,13 @@ def it_ends_well_only_by_a_pass(trace: Trace) -> None:
         assert skipped or isinstance(trace[-1].event, e.TestsPassed)
 
 
-def attempts_stay_within_their_limit(trace: Trace) -> None:
+def attempts_are_runs_and_failed_builds_within_their_limit(trace: Trace) -> None:
     for step in trace:
+        rebuilt = step.before.state is State.NEEDS_REBUILD and isinstance(
+            step.event, e.RepairFailed
+        )
+        attempt = rebuilt or isinstance(step.event, e.Ran | e.BuildFailed)
+        assert step.after.attempts == step.before.attempts + attempt
         assert step.after.attempts <= step.after.job.attempts
 
 
@@ -278,7 +283,7 @@ PROMISES: tuple[Promise, ...] = (
     it_always_waits_for_something,
     done_is_the_end,
     it_ends_well_only_by_a_pass,
-    attempts_stay_within_their_limit,
+    attempts_are_runs_and_failed_builds_within_their_limit,
     nothing_is_asked_after_which_nothing_can_follow,
     the_same_run_is_never_made_twice,
     the_same_image_is_not_built_again_in_vain,

@@ -68,6 +68,18 @@ def test_a_test_that_its_repair_did_not_help_goes_to_the_code() -> None:
     assert relabelled(driven) == [("test_error", "test_error"), ("test_error", "logic")]
 
 
+def test_the_next_prompt_says_what_was_repaired_before() -> None:
+    driven = ready().fails(test_a="assert 4 == 3").says(blamed("logic"))
+    assert "What was repaired before" not in driven.prompt
+    driven.says(CODES[1]).fails(test_a="assert 5 == 3")
+    told = "## What was repaired before\n- after attempt 1: the code, for test_a (AssertionError: "
+    assert f"{told}assert 4 == 3)" in driven.prompt
+    driven.says(blamed("logic")).says(PATCHED).fails(test_a="assert 5 == 4")
+    assert (
+        "- after attempt 2: the test, for test_a (AssertionError: assert 5 == 3)" in driven.prompt
+    )
+
+
 def test_another_failure_of_the_same_test_starts_at_its_own_label() -> None:
     driven = ready().fails(test_a="assert 4 == 3").says(blamed("logic")).says(CODES[1])
     driven = driven.fails({"test_a": Problem(type="KeyError", message="'total'")}).says(
