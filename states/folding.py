@@ -207,7 +207,8 @@ def _build_failed(s: Session, event: e.BuildFailed) -> Session:
     s = replace(s, attempts=s.attempts + 1, build_failure=event.failure)
     if event.failure.cause not in BLAMED:
         return replace(s, broken=s.broken + 1)
-    return replace(s, failed_builds=s.failed_builds | {s.spec.key}, broken=0, repair=None)
+    failed = {**s.failed_builds, s.spec.key: event.failure}
+    return replace(s, failed_builds=failed, broken=0, repair=None)
 
 
 # --- Testing --------------------------------------------------------------------------------------
@@ -252,8 +253,8 @@ def _sandbox_broke(s: Session, event: e.SandboxBroke) -> Session:
 
 def _repair_failed(s: Session, _: e.RepairFailed) -> Session:
     """Nothing ran, so no attempt was made; but a build that is known to fail ends one."""
-    if s.build_failure:
-        return replace(s, attempts=s.attempts + 1, repair=None)
+    if failure := s.failed_builds.get(s.spec.key):
+        return replace(s, attempts=s.attempts + 1, build_failure=failure, repair=None)
     due = faulty_tests(s.failures) or for_new_code(s.failures)
     return replace(_fruitless(s, due), repair=None)
 

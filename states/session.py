@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -129,7 +129,7 @@ class Session:
     image: ImageRef | None = None
     run: RunOutcome | None = None
     build_failure: BuildFailure | None = None
-    failed_builds: frozenset[str] = frozenset()  # keys of specifications
+    failed_builds: Mapping[str, BuildFailure] = field(default_factory=dict)  # by key of the spec
     failures: tuple[Failure, ...] = ()
     repair: Repair | None = None
     asked_packages: tuple[str, ...] = ()

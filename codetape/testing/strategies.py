@@ -151,7 +151,9 @@ class Chance:
 @cache
 def chances(size: int = 64) -> SearchStrategy[Chance]:
     """Draw a Chance of `size` bytes, calm or rough."""
-    return st.builds(Chance, st.binary(min_size=size, max_size=size), st.sampled_from([40, 15, 6]))
+    return st.builds(
+        Chance, st.binary(min_size=size, max_size=size), st.sampled_from([40, 40, 15, 15, 6, 3])
+    )
 
 
 def answers(request: r.ModelRequest) -> SearchStrategy[Answer]:
@@ -272,11 +274,11 @@ def _body(chance: Chance, request: r.ModelRequest) -> dict[str, Any]:
 
 def _code(chance: Chance) -> dict[str, Any]:
     source = chance.one(SOLUTIONS)
-    packages = ["numpy", "Requests>=2", "nosuch", "nosuch==9"]
+    packages = ["numpy", "Requests>=2", "nosuch", "nosuch==9"]  # two of them make a CONFLICT
     return {
         "code": chance.one([source, f"````python\n{source}\n````"]),
-        "packages": chance.some(packages, 2) if chance.trouble() else [],
-        "system_packages": chance.some(["libxml2", "nolib"], 2) if chance.trouble() else [],
+        "packages": chance.some(packages, 2) if chance.number(4) == 3 else [],
+        "system_packages": chance.some(["libxml2", "nolib"], 2) if chance.number(8) == 7 else [],
     }
 
 
@@ -334,13 +336,13 @@ def _finding(chance: Chance, name: str) -> dict[str, Any]:
 
 def call_failure(chance: Chance) -> CallFailure:
     """Choose why a call brought no answer; most calls may be made again."""
+    if chance.number(10) == 9:
+        return CallFailure(reason="auth", message="the key is refused")
     return chance.one(
         [
             CallFailure(reason="rate_limited", message="429", retryable=True, retry_after=3.0),
             CallFailure(reason="server_error", message="503", retryable=True),
             CallFailure(reason="timeout", message="no answer", retryable=True, seconds=600.0),
-            CallFailure(reason="server_error", message="500", retryable=True),
-            CallFailure(reason="auth", message="the key is refused"),
         ]
     )
 
@@ -348,13 +350,22 @@ def call_failure(chance: Chance) -> CallFailure:
 # --- builds and runs ------------------------------------------------------------------------------
 
 
+CONFLICT = {"numpy", "requests>=2"}
+"""Requirements that no image has together."""
+
+
 def build(chance: Chance, request: r.BuildRequest) -> ImageRef | BuildFailure:
-    """Choose what a build brings. What does not exist ("nosuch", "nolib") is never built."""
+    """Choose what a build brings.
+
+    What does not exist ("nosuch", "nolib") is never built, nor what cannot be had together.
+    """
     spec = request.spec
     if unknown := tuple(n for n in spec.requirements if n.startswith("nosuch")):
         return BuildFailure(cause="unknown_package", message="no such package", packages=unknown)
     if "nolib" in spec.system_packages:
         return BuildFailure(cause="unknown_system_package", message="no", packages=("nolib",))
+    if set(spec.requirements) >= CONFLICT:
+        return BuildFailure(cause="conflict", message="numpy and requests do not fit together")
     if not chance.trouble():
         return ImageRef(ref=f"img:{spec.key[:6]}", spec_key=spec.key, seconds=2.0)
     if spec.commands:
@@ -394,7 +405,7 @@ def _report(chance: Chance, spec: RunSpec) -> TestReport:
 
 
 def _result(chance: Chance, test: str) -> TestResult:
-    kind = chance.one(["passed", "passed", "failed", "failed", "failed", "skipped"])
+    kind = chance.one(["passed", "failed", "failed", "passed", "failed", "failed", "skipped"])
     problem = chance.one([*PROBLEMS[:3], *PROBLEMS]) if kind == "failed" else None
     return TestResult.model_validate({"id": test, "outcome": kind, "problem": problem})
 
@@ -407,7 +418,7 @@ def expected_ids(source: str) -> tuple[str, ...]:
 
 def sandbox_failure(chance: Chance) -> SandboxFailure:
     """Choose how a sandbox broke; now and then it is gone."""
-    missing = chance.one([False, False, False, False, True])
+    missing = chance.number(10) == 9
     return SandboxFailure(message="the socket is closed", missing=missing)
 
 
@@ -417,15 +428,10 @@ def sandbox_failure(chance: Chance) -> SandboxFailure:
 @cache
 def outside_events() -> SearchStrategy[e.Event]:
     """Draw what an operator does."""
-    return st.sampled_from(
-        [
-            e.Noted(text="The unit is kelvin."),
-            e.Resumed(),
-            e.Resumed(budget=Budget(calls=500)),
-            e.Paused(by="an operator"),
-            e.Cancelled(by="an operator"),
-        ]
-    )
+    noted, paused = e.Noted(text="The unit is kelvin."), e.Paused(by="an operator")
+    resumed = [e.Resumed(), e.Resumed(budget=Budget(calls=500))]
+    cancelled = e.Cancelled(by="an operator")
+    return st.sampled_from([noted, *resumed, paused, noted, *resumed, paused, cancelled])
 
 
 @cache
@@ -437,7 +443,7 @@ def jobs() -> SearchStrategy[Job]:
     return st.builds(
         Job,
         prompt=st.just("Add two numbers."),
-        max_iterations=st.sampled_from([6, 4, 3, 2, 1]),
+        max_iterations=st.sampled_from([8, 8, 6, 4, 2, 1]),
         skip_tests=st.sampled_from([False] * 9 + [True]),
         plan=st.booleans(),
         sandbox_retries=st.integers(0, 2),
@@ -472,7 +478,7 @@ class Step:
 
 Trace = tuple[Step, ...]
 
-LONGEST_TRACE = 300
+LONGEST_TRACE = 150
 """Events after which nobody waits for the end of a session any more."""
 
 
@@ -480,7 +486,7 @@ LONGEST_TRACE = 300
 def traces(draw: DrawFn, *, operated: bool = True, workflow: Workflow = AUTOCODER) -> Trace:
     """Draw a session, as `played` plays it; with `operated`, an operator interferes a few times."""
     posted = dict(draw(_interference())) if operated else {}
-    return played(draw(chances(600)), draw(jobs()), posted, workflow)
+    return played(draw(chances(400)), draw(jobs()), posted, workflow)
 
 
 @cache
@@ -504,7 +510,9 @@ def played(
     while not (session := steps[-1].after).done and len(steps) < LONGEST_TRACE:
         event = (posted or {}).get(len(steps))
         if event is None and session.paused:
-            break
+            if chance.one([True, False]):
+                break
+            event = e.Resumed(budget=Budget())
         event = event or workflow.settle(session)
         step = _asked(workflow, session, chance) if event is None else Step(session, event, session)
         steps.append(_advanced(workflow, step))

@@ -127,6 +127,17 @@ def it_ends_well_only_by_a_pass(trace: Trace) -> None:
         assert skipped or isinstance(trace[-1].event, e.TestsPassed)
 
 
+def a_pass_is_every_test_reported_and_none_failed(trace: Trace) -> None:
+    for step in trace:
+        if isinstance(step.event, e.TestsPassed):
+            report = step.event.run.report
+            assert report is not None
+            assert {result.id for result in report.results} >= set(report.collected)
+            outcomes = {result.outcome for result in report.results}
+            assert "passed" in outcomes
+            assert "failed" not in outcomes
+
+
 def attempts_are_runs_and_failed_builds_within_their_limit(trace: Trace) -> None:
     for step in trace:
         rebuilt = step.before.state is State.NEEDS_REBUILD and isinstance(
@@ -283,6 +294,7 @@ PROMISES: tuple[Promise, ...] = (
     it_always_waits_for_something,
     done_is_the_end,
     it_ends_well_only_by_a_pass,
+    a_pass_is_every_test_reported_and_none_failed,
     attempts_are_runs_and_failed_builds_within_their_limit,
     nothing_is_asked_after_which_nothing_can_follow,
     the_same_run_is_never_made_twice,
@@ -298,7 +310,7 @@ PROMISES: tuple[Promise, ...] = (
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=300, report_multiple_bugs=False)
 @given(traces())
 def test_every_session_keeps_the_promises(trace: Trace) -> None:
     for promise in PROMISES:

@@ -127,6 +127,19 @@ def test_the_build_that_failed_is_not_made_again_and_the_next_prompt_says_why() 
     assert "conflict!" in driven.prompt
 
 
+def test_needs_that_failed_long_ago_end_an_attempt_each_time() -> None:
+    """Another image was built and ran meanwhile; that the first one cannot be had is still known."""
+    yaml = {"code": "import yaml\n\n\ndef add(a, b):\n    return 1\n"}
+    driven = Driven().says(WRONG).says(TESTS).build_fails("conflict").says(yaml).builds()
+    driven.fails(test_a="assert 1 == 3").says(diagnosis(finding("test_a"))).says(CODES[1])
+    assert driven.names[-1] == "repair_failed"
+    assert driven.session.attempts == 3
+    assert "conflict!" in driven.prompt
+    while not driven.session.done:
+        driven.says(CODES[2])
+    assert driven.session.attempts == JOB.max_iterations
+
+
 def test_a_build_that_succeeds_ends_the_talk_of_the_one_that_failed() -> None:
     driven = Driven().says(WRONG).says(TESTS).build_fails("conflict")
     driven.says({"code": "import yaml\n\n\ndef add(a, b):\n    return 1\n"}).builds()
