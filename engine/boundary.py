@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, get_origin
 
+from codetape.states.texts import well_formed
 from codetape.states.values import Answer, Value
 
 LONGEST = 1 << 20
@@ -91,11 +92,7 @@ class Boundary:
 
 def _plain(text: str) -> str:
     """Make a text valid UTF-8 without NUL, and bound it."""
-    if "\x00" in text:
-        text = text.replace("\x00", "\N{SYMBOL FOR NULL}")
-    if not text.isascii():
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return bounded(text, LONGEST)
+    return bounded(well_formed(text), LONGEST)
 
 
 def bounded(text: str, longest: int) -> str:

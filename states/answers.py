@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from codetape.states.fences import fenced_blocks, has_open_fence
+from codetape.states.texts import storable
 from codetape.states.values import Answer
 
 
@@ -161,7 +162,7 @@ def json_object(text: str) -> object:
     """Return the JSON in `text`: the text itself, or the longest fenced block that is JSON."""
     for candidate in sorted({text.strip(), *fenced_blocks(text)}, key=lambda t: (-len(t), t)):
         try:
-            return json.loads(candidate, strict=False)
+            return storable(json.loads(candidate, strict=False))
         except (ValueError, RecursionError):
             continue
     if has_open_fence(text):
