@@ -117,6 +117,7 @@ TABLE = (
     *(Row("paused",       state, state) for state in ALIVE),
     *(Row("resumed",      state, state) for state in ALIVE),
     *(Row("noted",        state, state) for state in ALIVE),
+    *(Row("forked",       state, state) for state in ALIVE),
 )
 # fmt: on
 

@@ -89,6 +89,19 @@ class SessionOpened(Event):
     rules: int
 
 
+class Forked(Event):
+    """The tape goes on from event `seq` of the session `parent`, whose events are its first ones.
+
+    `job` is what is asked for from here on, None if that is as it was; `changed` names what differs.
+    """
+
+    name = "forked"
+    parent: str
+    seq: int
+    job: Job | None = None
+    changed: tuple[str, ...] = ()
+
+
 class SandboxReady(Built):
     """There is a sandbox; nothing was paid for before this."""
 
@@ -352,6 +365,7 @@ class Cancelled(Event):
 
 EVENTS: tuple[type[Event], ...] = (
     SessionOpened,
+    Forked,
     SandboxReady,
     ConstraintParsed,
     Planned,

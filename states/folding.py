@@ -72,6 +72,14 @@ def _session_opened(s: Session, event: e.SessionOpened) -> Session:
     return replace(s, job=event.job)
 
 
+def _forked(s: Session, event: e.Forked) -> Session:
+    """What was paid so far was paid by the parent; a model that failed it may serve the fork."""
+    s = replace(s, inherited=s.totals, inherited_seconds=s.seconds)
+    if event.job is None:
+        return s
+    return replace(s, job=event.job, given_up=0, call_failures=0, call_failure=None)
+
+
 def _sandbox_ready(s: Session, event: e.SandboxReady) -> Session:
     return replace(s, sandbox=event.image, broken=0)
 
@@ -347,6 +355,7 @@ def _unchanged(s: Session, _: e.Event) -> Session:
 
 _FOLDS: dict[type[e.Event], Callable[[Session, Any], Session]] = {
     e.SessionOpened: _session_opened,
+    e.Forked: _forked,
     e.SandboxReady: _sandbox_ready,
     e.ConstraintParsed: _constraint_parsed,
     e.Planned: _planned,

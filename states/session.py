@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import chain
 from typing import ClassVar, Literal
@@ -42,6 +42,11 @@ class Totals:
     def cost(self) -> float | None:
         """US dollars, or None if the price of any call is unknown."""
         return None if self.unpriced_calls else self.usd
+
+    def without(self, other: Totals) -> Totals:
+        """Return what was paid beyond `other`, which is a part of this."""
+        parts = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return Totals(*(mine - theirs for mine, theirs in parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +159,8 @@ class Session:
     comes_back: bool = False  # what kept the tests from being collected had been repaired before
     totals: Totals = field(default_factory=Totals)
     seconds: float = 0.0
+    inherited: Totals = field(default_factory=Totals)  # of `totals`, what the parent of a fork paid
+    inherited_seconds: float = 0.0
     paused: str | None = None
     ending: Ending | None = None
 
@@ -161,6 +168,11 @@ class Session:
     def done(self) -> bool:
         """True at the end of the session: nothing can follow."""
         return self.state is State.DONE
+
+    @property
+    def own(self) -> Totals:
+        """What the session paid itself; of one that is no fork, everything."""
+        return self.totals.without(self.inherited)
 
     @property
     def sandbox_name(self) -> str:

@@ -121,6 +121,9 @@ def _outside(event: e.Event) -> tuple[str, ...]:
             return ("with another budget",) if event.budget else ()
         case e.Noted():
             return (event.text,)
+        case e.Forked():
+            changed = f"with another {listed(event.changed)}" if event.changed else ""
+            return (f"from event {event.seq} of {event.parent}", changed)
     return ()
 
 

@@ -152,7 +152,11 @@ WALKS: list[Walk] = [
     *(("attempts_spent", state, READY, DONE) for state in ASKING),
     *(("cancelled", state, READY, DONE) for state in ALIVE),
     *(("budget_spent", state, READY, state) for state in ASKING),
-    *((name, state, READY, state) for name in ("paused", "resumed", "noted") for state in ALIVE),
+    *(
+        (name, state, READY, state)
+        for name in ("paused", "resumed", "noted", "forked")
+        for state in ALIVE
+    ),
 ]
 
 
