@@ -74,7 +74,7 @@ class Sandbox(Protocol):
 class StoredEvent:
     """One row of a tape. `data` is canonical JSON; texts over 1 KB in it are references to blobs."""
 
-    session: str
+    session: str  # that wrote it: of an event that a fork has inherited, an ancestor
     seq: int  # 1, 2, 3, … without a gap
     name: str
     version: int
@@ -185,6 +185,16 @@ class EventStore(Protocol):
         """
         ...
 
+    def fork(self, session: str, parent: str, seq: int, owner: str) -> Lease:
+        """Reserve a new session whose tape begins with events 1 to `seq` of `parent`.
+
+        They are shared and not copied: they keep their session, number and hash, and what the fork
+        appends begins at `seq` + 1 and is chained to them. It is listed from its own first event on.
+        Raises UnknownSession for the parent, DamagedTape where it is, and StoreError if the id is
+        taken or the parent has no such event.
+        """
+        ...
+
     def acquire(self, session: str, owner: str) -> Lease:
         """Take the lease of a session: a fresh token. Raises SessionOwned, UnknownSession."""
         ...
@@ -205,7 +215,8 @@ class EventStore(Protocol):
         ...
 
     def read(self, session: str, after: int = 0) -> Iterator[StoredEvent]:
-        """Yield the events with seq > `after`, in order, as they were written.
+        """Yield the events with seq > `after`, in order, as they were written; a fork's inherited
+        ones first.
 
         Raises UnknownSession; DamagedTape at the first gap, broken chain or unreadable row, and where
         the tape is shorter than what was written.

@@ -16,7 +16,7 @@ from codetape.states.workflow import Workflow
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An event as it lies on a tape."""
+    """An event as it lies on a tape. `session` wrote it: of an inherited one, an ancestor."""
 
     seq: int
     event: Event
@@ -25,6 +25,7 @@ class Recorded:
     request_key: str | None
     at: str
     hash: str
+    session: str = ""
 
 
 class Source(Protocol):
@@ -54,7 +55,20 @@ def _recorded(store: Source, row: StoredEvent) -> Recorded:
         raise
     except ValueError as damage:
         raise DamagedTape(row.session, row.seq, str(damage)) from damage
-    return Recorded(row.seq, event, row.source, row.dest, row.request_key, row.at, row.hash)
+    return _as_recorded(row, event)
+
+
+def _as_recorded(row: StoredEvent, event: Event) -> Recorded:
+    return Recorded(
+        seq=row.seq,
+        event=event,
+        source=row.source,
+        dest=row.dest,
+        request_key=row.request_key,
+        at=row.at,
+        hash=row.hash,
+        session=row.session,
+    )
 
 
 def fold(workflow: Workflow, session: str, records: Iterable[Recorded]) -> Session:
@@ -94,9 +108,7 @@ class Writer:
         row = self._row(session, after, event, asked.key if asked else None, packed.text)
         self._store.append(self._lease, row, blobs)
         self._head = row.hash
-        return after, Recorded(
-            row.seq, stored, row.source, row.dest, row.request_key, row.at, row.hash
-        )
+        return after, _as_recorded(row, stored)
 
     def _row(
         self, before: Session, after: Session, event: Event, key: str | None, data: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -41,6 +41,11 @@ class Record:
     owner: str | None = None
     expires: str | None = None
 
+    @property
+    def begun(self) -> bool:
+        """True if the session has an event of its own."""
+        return self.seq > (self.parent_seq or 0)
+
     def holder(self, now: str) -> str | None:
         """Return the owner of a lease that is alive at `now`, None if the session is free."""
         if self.owner is None or self.expires is None:
@@ -64,6 +69,60 @@ class Record:
             parent=self.parent,
             parent_seq=self.parent_seq,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The events `first` to `last` of a tape, which `session` has written."""
+
+    session: str
+    first: int
+    last: int
+
+
+def parts_of(record: Record, last: int, find: Callable[[str], Record | None]) -> list[Part]:
+    """Return who has written the tape of `record` up to event `last`, the oldest ancestor first.
+
+    Raises DamagedTape where the lineage is not one that `fork` makes.
+    """
+    parts: list[Part] = []
+    one, seen = record, {record.id}
+    while True:
+        first = 1 if one.parent is None else one.parent_seq
+        if not isinstance(first, int) or first < 1:
+            raise DamagedTape(record.id, 1, f"where {one.id} forked is unreadable")
+        first += one.parent is not None
+        parts.append(Part(one.id, first, last))
+        if one.parent is None:
+            return [part for part in reversed(parts) if part.first <= part.last]
+        last = min(last, first - 1)
+        ancestor = None if one.parent in seen else find(one.parent)
+        if ancestor is None:
+            raise DamagedTape(record.id, 1, f"the events of its parent {one.parent} are gone")
+        seen.add(one.parent)
+        one = ancestor
+
+
+def check_branch(parent: str, seq: int, events: Iterable[StoredEvent]) -> StoredEvent:
+    """Return the first of `events`, where a fork begins. Raises StoreError if there is none."""
+    event = next(iter(events), None) if seq > 0 else None
+    if event is None:
+        raise StoreError(f"session {parent} has no event {seq} to fork at")
+    return event
+
+
+def branched(session: str, parent: Record, at: StoredEvent) -> Record:
+    """Return the row of a fork of `parent` at the event `at` that has nothing of its own yet."""
+    return Record(
+        id=session,
+        workflow=parent.workflow,
+        name=parent.name,
+        state=at.dest,
+        seq=at.seq,
+        head=at.hash,
+        parent=parent.id,
+        parent_seq=at.seq,
+    )
 
 
 def utc_now() -> str:

@@ -6,9 +6,10 @@ import secrets
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 
 from codetape.adapters.store import checks
-from codetape.adapters.store.checks import Record
+from codetape.adapters.store.checks import Part, Record
 from codetape.engine.ports import (
     Clock,
     Lease,
@@ -40,6 +41,16 @@ class MemoryStore:
             if session in self._records:
                 raise StoreError(f"there is a session {session} already")
             self._records[session] = Record(session, workflow, name)
+            self._tapes[session] = []
+            return self._lease(self._records[session], owner)
+
+    def fork(self, session: str, parent: str, seq: int, owner: str) -> Lease:
+        checks.check_names(session, owner)
+        at = checks.check_branch(parent, seq, self.read(parent, seq - 1))
+        with self._lock:
+            if session in self._records:
+                raise StoreError(f"there is a session {session} already")
+            self._records[session] = checks.branched(session, self._record(parent), at)
             self._tapes[session] = []
             return self._lease(self._records[session], owner)
 
@@ -76,13 +87,18 @@ class MemoryStore:
     def read(self, session: str, after: int = 0) -> Iterator[StoredEvent]:
         with self._lock:
             record = replace(self._record(session))  # as it is now: the events are read later
-            events = self._tapes[session][max(after - 1, 0) :]
+            parts = checks.parts_of(record, record.seq, self._records.get)
+            tape = chain.from_iterable(map(self._events, parts))
+            events = tuple(event for event in tape if event.seq >= after)
         return checks.verified(record, events, max(after, 0))
+
+    def _events(self, part: Part) -> list[StoredEvent]:
+        return self._tapes[part.session][: part.last - part.first + 1]
 
     def sessions(self) -> list[SessionRow]:
         with self._lock:
             now = self._now()
-            rows = [record.listed(now) for record in self._records.values() if record.seq]
+            rows = [record.listed(now) for record in self._records.values() if record.begun]
         return sorted(rows, key=lambda row: row.started_at)
 
     def put_blob(self, body: bytes) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
-from codetape.adapters.store.checks import LARGEST, Record, digest
+from codetape.adapters.store.checks import LARGEST, Part, Record, digest, parts_of
 from codetape.engine.ports import DamagedTape, Lease, StoredEvent, UnknownSession
 
 # The columns in the order of the fields of Record and StoredEvent.
@@ -19,7 +20,7 @@ _FIND = """
 _STARTED = """
     SELECT id, workflow, name, state, seq, head, started_at, updated_at, parent, parent_seq,
         token, owner, expires
-    FROM sessions WHERE seq > 0 ORDER BY started_at, rowid
+    FROM sessions WHERE seq > coalesce(parent_seq, 0) ORDER BY started_at, rowid
 """
 _PAGE = """
     SELECT session, seq, name, version, source, dest, request_key, data, at, hash
@@ -81,21 +82,22 @@ def started(db: Db) -> list[Record]:
     return [Record(*row) for row in db.execute(_STARTED)]
 
 
-def end(db: Db, session: str) -> tuple[Record, int]:
-    """Return the row of a session and the last seq that its events have, both of one moment.
+def parts(db: Db, session: str) -> tuple[Record, list[Part]]:
+    """Return the row of a session and who has written its tape, both of one moment.
 
     Raises UnknownSession, and DamagedTape where there are events of an unknown session.
     """
     with transaction(db, "DEFERRED"):
         record = find(db, session)
         last = db.execute("SELECT max(seq) FROM events WHERE session = ?", (session,)).fetchone()[0]
-    if record is None and last is None:
-        raise UnknownSession(session)
-    if record is None or not isinstance(record.seq, int):
-        raise DamagedTape(session, 1, "the session's own row is missing or unreadable")
-    if last is not None and not isinstance(last, int):
-        last = LARGEST  # a damaged row: whoever reads up to here comes upon it
-    return record, last or 0
+        if record is None and last is None:
+            raise UnknownSession(session)
+        if record is None or not isinstance(record.seq, int):
+            raise DamagedTape(session, 1, "the session's own row is missing or unreadable")
+        if last is not None and not isinstance(last, int):
+            last = LARGEST  # a damaged row: whoever reads up to here comes upon it
+        end = max(last or 0, record.seq if record.parent else 0)
+        return record, parts_of(record, end, partial(find, db))
 
 
 def page(db: Db, session: str, first: int, last: int) -> Iterator[StoredEvent]:

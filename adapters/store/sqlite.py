@@ -17,10 +17,12 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetape.adapters.store import checks, files, rows, schema
+from codetape.adapters.store.checks import Part
 from codetape.adapters.store.remedies import WAIT, remedy
 from codetape.engine.ports import (
     Clock,
@@ -74,6 +76,18 @@ class SqliteStore:
             rows.add_session(db, checks.Record(session, workflow, name))
             return self._lease(db, session, owner)
 
+    def fork(self, session: str, parent: str, seq: int, owner: str) -> Lease:
+        checks.check_names(session, owner)
+        at = checks.check_branch(parent, seq, self.read(parent, seq - 1))
+        with self._writing() as db:
+            record = rows.find(db, parent)
+            if record is None:  # it was there a moment ago
+                raise UnknownSession(parent)
+            if rows.find(db, session):
+                raise StoreError(f"there is a session {session} already")
+            rows.add_session(db, checks.branched(session, record, at))
+            return self._lease(db, session, owner)
+
     def acquire(self, session: str, owner: str) -> Lease:
         checks.check_names(session, owner)
         with self._writing() as db:
@@ -116,17 +130,22 @@ class SqliteStore:
     def read(self, session: str, after: int = 0) -> Iterator[StoredEvent]:
         after = max(after, 0)
         with self._using() as db:
-            record, last = rows.end(db, session)
-        return checks.verified(record, self._events(session, max(after, 1), last), after)
+            record, parts = rows.parts(db, session)
+        return checks.verified(record, self._tape(session, parts, max(after, 1)), after)
 
-    def _events(self, session: str, first: int, last: int) -> Iterator[StoredEvent]:
+    def _tape(self, session: str, parts: list[Part], first: int) -> Iterator[StoredEvent]:
+        for part in parts:
+            yield from self._events(session, replace(part, first=max(part.first, first)))
+
+    def _events(self, session: str, part: Part) -> Iterator[StoredEvent]:
         """Yield the rows as they are, a page at a time: a slow reader holds nothing open."""
+        first, last = part.first, part.last
         while first <= last:
             events: list[StoredEvent] = []
             damage = ""
             try:
                 with self._using() as db:
-                    events.extend(rows.page(db, session, first, last))  # up to the first error
+                    events.extend(rows.page(db, part.session, first, last))  # up to the first error
             except StoreUnusable as error:
                 damage = _damage(error)
             yield from events

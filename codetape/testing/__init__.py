@@ -11,5 +11,9 @@ pytest.register_assert_rewrite(
     "codetape.testing.sandbox_reports",
     "codetape.testing.sandbox_runs",
     "codetape.testing.sandboxes",
+    "codetape.testing.store_cases",
+    "codetape.testing.store_forks",
+    "codetape.testing.store_leases",
+    "codetape.testing.store_tapes",
     "codetape.testing.stores",
 )

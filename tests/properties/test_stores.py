@@ -21,7 +21,7 @@ from codetape.engine.ports import EventStore, Lease, StoredEvent, StoreError
 from codetape.testing.stores import HOSTILE_TEXTS, HandClock, make_event
 
 WRITERS = ("alice", "bob")
-SESSIONS = ("a", "a", "b", "")  # two writers have to meet
+SESSIONS = ("a", "a", "b", "c", "")  # two writers have to meet
 TEXTS = st.sampled_from(HOSTILE_TEXTS[:-1]) | st.text(max_size=20)  # lone surrogates among them
 BODIES = st.binary(max_size=50)
 
@@ -73,6 +73,18 @@ class TwoStores(RuleBasedStateMachine):
     def acquire(self, writer: str, session: str) -> None:
         done = self.both(lambda side: side.keep(side.store.acquire(session, writer)))
         self.remember(writer, session, done)
+
+    @rule(
+        writer=st.sampled_from(WRITERS),
+        session=st.sampled_from(SESSIONS),
+        parent=st.sampled_from(SESSIONS),
+        seq=st.integers(-1, 4),
+    )
+    def fork(self, writer: str, session: str, parent: str, seq: int) -> None:
+        done = self.both(lambda side: side.keep(side.store.fork(session, parent, seq, writer)))
+        self.remember(writer, session, done)
+        if "a lease" in done:
+            self.tapes[session] = self.tapes[parent][:seq]
 
     def remember(self, writer: str, session: str, done: str) -> None:
         if "a lease" in done:
