@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -28,19 +29,45 @@ def apply_patches(
 
     Only tests that failed may be patched. A patch has to parse, to define that test once, to assert
     no less than before, to skip nothing, and to change something. Where it would lose ids of the test,
-    the test keeps its decorators and parameters.
+    the test keeps its decorators and parameters. Patches that differ, for cases of one test, are all
+    refused: it has one body.
     """
+    failing = tuple(failing)
     due = dict.fromkeys(base_id(test) for test in failing)
+    given = tuple(patches)
+    torn = _torn(given, failing)
     done: list[str] = []
     refused: list[str] = []
-    for name, code in patches:
+    for name, code in given:
         try:
+            _refuse_if(name in torn, "several patches of one test; give one for all its cases")
             target = _target(source, name, due)
             source = _spliced(source, target, _module(code))
             done.append(target.id)
         except (ValueError, RecursionError) as reason:
             refused.append(f"{name}: {reason}")
     return Patched(source, tuple(dict.fromkeys(done)), tuple(refused))
+
+
+def _torn(patches: Iterable[tuple[str, str]], failing: Iterable[str]) -> set[str]:
+    """Return the cases that failed and have patches which differ from those of other cases."""
+    cases = {_bare(test) for test in failing if base_id(test) != test}
+    codes: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for name, code in patches:
+        if _bare(name) in cases:
+            codes[base_id(name)][name] = code.strip()
+    return {name for of_it in codes.values() if len(set(of_it.values())) > 1 for name in of_it}
+
+
+def _bare(name: str) -> str:
+    """Return a test's name without the file and the classes that it may come with."""
+    base = base_id(name)
+    return base.split("::")[-1].strip() + name.removeprefix(base)
+
+
+def _refuse_if(wrong: bool, reason: str) -> None:
+    if wrong:
+        raise ValueError(reason)
 
 
 def _target(source: str, name: str, due: Iterable[str]) -> TestFunction:

@@ -135,17 +135,26 @@ def test_parameters_of_a_failing_id_are_no_part_of_the_name() -> None:
         assert patched(name, code, "test_p[1]", "test_p[2]").patched == ("test_p",)
 
 
-def test_two_patches_for_one_test_do_not_overwrite_it_in_silence() -> None:
-    """Two parameters failed and the model answers for each: every patch has to hold on its own."""
+def test_a10_patches_that_differ_for_cases_of_one_test_are_refused() -> None:
+    """Two parameters failed and the model answers for each: the last one would overwrite the first."""
     head = '@pytest.mark.parametrize("x", [1, 2])\ndef test_p(x):\n'
     two = [
-        ("test_p[1]", f"{head}    assert add(x, 1) == 1 + x\n    assert add(x, 0) == x\n"),
-        ("test_p[2]", f"{head}    assert add(x, 1) == 1 + x\n"),
+        ("test_p[1]", f"{head}    assert add(x, 1) == 1 + x\n"),
+        ("test_p[2]", f"{head}    assert add(x, 1) == x + 1\n"),
     ]
     result = apply_patches(FILE, two, ["test_p[1]", "test_p[2]"])
+    assert (result.source, result.patched) == (FILE, ())
+    assert [reason.partition(": ")[2] for reason in result.refused] == [
+        "several patches of one test; give one for all its cases"
+    ] * 2
+
+
+def test_a10_the_same_patch_for_each_case_is_one() -> None:
+    code = "def test_p(x):\n    assert add(x, 1) == 1 + x\n"
+    two = [("test_p[1]", code), ("test_p[2]", f"{code}\n")]
+    result = apply_patches(FILE, two, ["test_p[1]", "test_p[2]"])
     assert result.patched == ("test_p",)
-    assert "assert add(x, 0) == x" in result.source
-    assert result.refused == ("test_p[2]: the patch asserts less than the test did",)
+    assert "assert add(x, 1) == 1 + x" in result.source
 
 
 def test_a_patch_that_loses_ids_leaves_the_head_of_the_test() -> None:
