@@ -16,6 +16,8 @@ ENVIRONMENT, RESOURCE = FailureClass.ENVIRONMENT, FailureClass.RESOURCE
 UNKNOWN = FailureClass.UNKNOWN
 
 Verdict = tuple[FailureClass, str]
+NOT_TRUSTED = "ResultsNotTrusted"
+"""The type of the problem of a report that proves of itself that its results are worth nothing."""
 
 
 def label_of(problem: Problem, imports: tuple[str, ...], collecting: bool) -> Verdict:
@@ -55,6 +57,8 @@ def missing_module(problem: Problem, imports: tuple[str, ...]) -> str | None:
 
 
 def _collection_verdict(problem: Problem) -> Verdict:
+    if problem.type == NOT_TRUSTED:
+        return LOGIC, "the solution changes how pytest makes results"
     if _place(problem) == "solution":
         if problem.type == "SystemExit":
             return LOGIC, "the solution exits on import"

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from codetape.adapters.sandbox import runner
 from codetape.adapters.sandbox.environments import Environments, default_folder
 from codetape.adapters.sandbox.interpreters import Interpreter, reachable
 from codetape.adapters.sandbox.local import LocalSandbox, Run, base_variables
@@ -87,7 +88,7 @@ class BubblewrapSandbox(LocalSandbox):
         options = os.memfd_create("options")  # not on the command line: it may hold secrets
         os.write(options, "\0".join([*arguments, "--info-fd", str(told)]).encode())
         os.lseek(options, 0, os.SEEK_SET)
-        script, inputs = "/opt/codetape/runner.py", "/var/inputs"
+        script, inputs = f"/opt/codetape/{runner.FILE}", "/var/inputs"
         python = "/opt/environment/bin/python"
         inner = run.command(python, script, inputs, "/tmp", own_user=True)  # noqa: S108
         return Launch(
@@ -168,7 +169,7 @@ def _options(run: Run, prefix: Path, variables: dict[str, str]) -> list[str]:
     for source, target in (
         (passwd, "/etc/passwd"),
         (run.environment, "/opt/environment"),
-        (run.folder / "runner.py", "/opt/codetape/runner.py"),
+        (run.folder / runner.FILE, f"/opt/codetape/{runner.FILE}"),
         (run.inputs, "/var/inputs"),
     ):
         options += ["--ro-bind", str(source), target]

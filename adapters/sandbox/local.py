@@ -37,7 +37,7 @@ class Run:
     """One run while it is being prepared: the folders exist, the files are in place."""
 
     spec: RunSpec
-    folder: Path  # holds `inputs`, `outputs`, `tmp` and runner.py; nobody else's
+    folder: Path  # holds `inputs`, `outputs`, `tmp` and the runner; nobody else's
     environment: Path
     group: Group
     nonce: str
@@ -68,7 +68,7 @@ class Run:
         if not self.group.has("pids") and own_user:
             chosen["nproc"] = limits.processes
         return (
-            *(python, "-I", script, self.spec.purpose, "--report", f"fd:{self.writer}"),
+            *(python, *runner.start(script), self.spec.purpose, "--report", f"fd:{self.writer}"),
             *("--nonce", "-", "--inputs", inputs, "--cwd", cwd),
             *(f"--limit={name}={n}" for name, n in chosen.items() if n is not None),
             *("--", *self.spec.arguments),
@@ -154,7 +154,7 @@ class LocalSandbox(ABC):
         self._check()
         environment = self._environments.path(spec.image)
         with self._workspace() as folder, self._group(spec) as group:
-            shutil.copyfile(runner.__file__, folder / "runner.py")
+            (folder / runner.FILE).write_bytes(runner.archive())
             run = Run(spec, folder, environment, group, secrets.token_hex(16), *os.pipe())
             try:
                 stage(run.inputs, spec.files, spec.host_files, lambda file: self._text(run, file))

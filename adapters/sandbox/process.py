@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from codetape.adapters.sandbox import runner
 from codetape.adapters.sandbox.environments import Environments, default_folder
 from codetape.adapters.sandbox.local import LocalSandbox, Run, base_variables
 from codetape.adapters.sandbox.supervise import Launch
@@ -66,7 +67,7 @@ class ProcessSandbox(LocalSandbox):
     def _launch(self, run: Run) -> Launch:
         inward = tuple(_inward(run, argument) for argument in run.spec.arguments)
         translated = replace(run, spec=run.spec.model_copy(update={"arguments": inward}))
-        python, script = str(run.environment / "bin/python"), str(run.folder / "runner.py")
+        python, script = str(run.environment / "bin/python"), str(run.folder / runner.FILE)
         temporary = str(run.folder / "tmp")
         mark = uuid.uuid4().hex
         return Launch(

@@ -1,6 +1,7 @@
-"""Makes a TestReport of what runner.py wrote. The bytes are hostile: tested code may add some.
+"""Makes a TestReport of what the runner wrote. The bytes are hostile: tested code may add some.
 
-A line counts if it is JSON, carries the nonce and is the next in the sequence. Everything else is
+A line counts if it is JSON, carries the nonce (of the parent, or its half that the process of the
+tests knows: each for its own kinds of line) and is the next in the sequence. Everything else is
 passed over, and a lost or damaged line breaks the sequence, so that the end marker is not reached:
 garbage can spoil a report, it cannot complete one.
 """
@@ -12,10 +13,17 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue, ValidationError
 
+from codetape.adapters.sandbox.runner import token
+from codetape.states.classify import NOT_TRUSTED
 from codetape.states.values import Problem, TestReport, TestResult
 
 MOST = 64 << 20  # bytes of a report that are read; a longer one is an unfinished one
 LINE = 1 << 20  # bytes of one line; the runner writes a few tens of kilobytes at most
+BY_PARENT = ("begin", "exit")  # lines that the process of the tests cannot write
+UNTRUSTED = Problem(
+    type=NOT_TRUSTED,
+    message="a test that must fail was not reported as failed: the code changes how results are made",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,10 @@ def _fact(line: bytes, nonce: str) -> dict[str, JsonValue] | None:
         fact = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return fact if isinstance(fact, dict) and fact.get("nonce") == nonce else None
+    if not isinstance(fact, dict):
+        return None
+    known = nonce if fact.get("kind") in BY_PARENT else token(nonce)
+    return fact if fact.get("nonce") == known else None
 
 
 def _exit(fact: dict[str, JsonValue]) -> Exit | None:
@@ -77,6 +88,7 @@ class _Reading:
     finished: bool = False
     python: str | None = None
     running: str | None = None
+    witnessed: bool = False  # the test that must fail did
     collected: dict[str, None] = field(default_factory=dict)  # an ordered set
     results: dict[str, TestResult] = field(default_factory=dict)
     errors: list[Problem] = field(default_factory=list)
@@ -109,6 +121,9 @@ class _Reading:
                 return self._start(body.get("id"))
             case "result":
                 return self._result(TestResult.model_validate(body))
+            case "witness":
+                self.witnessed = body.get("outcome") == "failed" and body.get("phase") == "call"
+                return self.running is None
         return False
 
     def _begin(self, python: JsonValue) -> bool:
@@ -134,6 +149,11 @@ class _Reading:
         self.running = None
         return True
 
+    def _errors(self) -> list[Problem]:
+        if self.finished and self.results and not self.errors and not self.witnessed:
+            return [UNTRUSTED]
+        return self.errors
+
     def report(self) -> TestReport | None:
         """Return the report, or None if not even its beginning was there."""
         if self.seq == 0:
@@ -142,7 +162,7 @@ class _Reading:
             finished=self.finished,
             collected=tuple(self.collected),
             results=tuple(self.results.values()),
-            errors=tuple(self.errors),
+            errors=tuple(self._errors()),
             running=self.running,
             python=self.python,
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from codetape.adapters.sandbox import files, report
+from codetape.adapters.sandbox import files, report, runner
 from codetape.adapters.sandbox.podman import handed, tars
 from codetape.adapters.sandbox.podman.containers import Containers
 from codetape.adapters.sandbox.podman.images import VENV
@@ -84,7 +84,8 @@ class Run:
     def _work(self, names: list[str]) -> dict[str, Any]:
         """The job of process 1, and with it the command line of the runner."""
         limits = self._spec.limits
-        command = [self._python, "-I", f"{handed.FOLDER}/runner.py", self._spec.purpose]
+        where = f"{handed.FOLDER}/{runner.FILE}"
+        command = [self._python, *runner.start(where), self._spec.purpose]
         command += ["--report", "fd:3", "--nonce", "-", "--inputs", INPUTS, "--cwd", OUTPUTS]
         processes = None if limits.processes is None else limits.processes + OURS
         return {
@@ -104,8 +105,7 @@ class Run:
         return {**ENVIRONMENT, **self._spec.environment, **known, "CODETAPE_NONCE": self._nonce}
 
     def _inputs(self) -> Iterator[bytes]:
-        runner = Path(files.__file__).with_name("runner.py").read_bytes()
-        ours = handed.files() | {handed.path("runner.py"): runner}
+        ours = handed.files() | {handed.path(runner.FILE): runner.archive()}
         return tars.of_inputs(INPUTS[1:], self._spec.files, self._spec.host_files, ours)
 
     def _collect(self, found: dict[str, Any], collected: files.Collected) -> None:

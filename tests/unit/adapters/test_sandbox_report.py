@@ -3,18 +3,25 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from codetape.adapters.sandbox.report import LINE, Exit, read_report
 from codetape.states.values import TestReport
 
-NONCE = "n"
+NONCE = "parent-and-child"
+TOKEN = NONCE[:8]
+
+
+def known(fact: dict[str, Any]) -> str:
+    """The nonce of who writes such a line."""
+    return NONCE if fact["kind"] in ("begin", "exit") else TOKEN
 
 
 def lines(*facts: dict[str, Any], start: int = 1) -> bytes:
     """Return facts as the runner writes them."""
-    numbered = ({"nonce": NONCE, "seq": n, **fact} for n, fact in enumerate(facts, start))
+    numbered = ({"nonce": known(fact), "seq": n, **fact} for n, fact in enumerate(facts, start))
     return b"".join(json.dumps(fact).encode() + b"\n" for fact in numbered)
 
 
@@ -22,8 +29,9 @@ BEGIN = {"kind": "begin", "python": "3.11"}
 FOUND = {"kind": "collected", "ids": ["test_a", "test_b"]}
 START_A = {"kind": "start", "id": "test_a"}
 PASS_A = {"kind": "result", "id": "test_a", "outcome": "passed", "phase": "call", "captured": ""}
+WITNESS = {**PASS_A, "kind": "witness", "id": "the witness", "outcome": "failed"}
 END = {"kind": "end"}
-WHOLE = lines(BEGIN, FOUND, START_A, PASS_A, END)
+WHOLE = lines(BEGIN, FOUND, START_A, PASS_A, WITNESS, END)
 
 
 def report(data: bytes) -> TestReport:
@@ -72,7 +80,7 @@ def test_garbage_between_the_lines_is_passed_over() -> None:
 
 
 def test_nothing_counts_after_the_end_marker() -> None:
-    late = lines({"kind": "start", "id": "test_b"}, {**PASS_A, "id": "test_b"}, start=6)
+    late = lines({"kind": "start", "id": "test_b"}, {**PASS_A, "id": "test_b"}, start=7)
     assert report(WHOLE + late) == report(WHOLE)
 
 
@@ -108,6 +116,25 @@ def test_how_it_ended_is_told_apart_from_what_it_found() -> None:
     assert read_report(WHOLE + left.encode(), NONCE).exit == Exit(None, 9, 5)
     wrong = left.replace("9", '"9"').encode()
     assert read_report(wrong, NONCE).exit is None
+
+
+@pytest.mark.parametrize("fact", [BEGIN, {"kind": "exit", "status": 0, "signal": None}])
+def test_what_the_parent_says_needs_the_whole_nonce(fact: dict[str, Any]) -> None:
+    forged = json.dumps({"nonce": TOKEN, "seq": 1, "peak_memory": 1, **fact}).encode()
+    heard = read_report(forged, NONCE)
+    assert (heard.report, heard.exit) == (None, None)
+
+
+@pytest.mark.parametrize("outcome", ["passed", "skipped", "xfailed", None])
+def test_results_are_not_trusted_unless_the_test_that_must_fail_did(outcome: str | None) -> None:
+    witness = [{**WITNESS, "outcome": outcome}] if outcome else []
+    found = report(lines(BEGIN, FOUND, START_A, PASS_A, *witness, END))
+    assert found.finished
+    assert [problem.type for problem in found.errors] == ["ResultsNotTrusted"]
+
+
+def test_without_results_there_is_nothing_to_witness() -> None:
+    assert report(lines(BEGIN, FOUND, END)).errors == ()
 
 
 @given(st.binary(), st.lists(st.integers(0, len(WHOLE) - 1), max_size=4))

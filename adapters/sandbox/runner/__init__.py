@@ -1,0 +1,72 @@
+"""What runs inside a sandbox: pytest with a structured report, or the solution as a script.
+
+Handed over as one file, `archive()`, and started by `start(where it lies)`, with these arguments:
+
+    tests  --report WHERE --nonce N --inputs DIR [--cwd DIR] [--limit NAME=N]…
+    script --report WHERE --nonce N --inputs DIR [--cwd DIR] [--limit NAME=N]… -- ARGUMENT…
+
+The other modules are self-contained (standard library and pytest, Python 3.9 and later).
+
+WHERE is the path of a file that must not exist yet, or `fd:N` for an inherited descriptor (a pipe
+is best: what was written cannot be taken back). The nonce `-` is read from standard input. The
+report is JSON lines, one fact each; report.py says what the host makes of them:
+
+    {"nonce", "seq", "kind": "begin", "python"}      by the parent
+    {"nonce", "seq", "kind": "collected", "ids"}     in parts; ids are what follows the file name
+    {"nonce", "seq", "kind": "error", "problem"}     what kept pytest from finding tests
+    {"nonce", "seq", "kind": "start", "id"}
+    {"nonce", "seq", "kind": "result", "id", "outcome", "phase", "problem", "captured"}
+    {"nonce", "seq", "kind": "witness", "id", …}     as a result, of a test of ours that must fail
+    {"nonce", "seq", "kind": "end"}                  the end marker
+    {"nonce", "kind": "exit", "status", "signal", "peak_memory"}    by the parent, at the very end
+
+Two processes: the parent keeps the report and says how the child ended, which neither a shell nor
+a container runtime can tell from an exit status of 128 + n. The child, in a session of its own,
+imports what is tested and leaves by os._exit, so that threads and atexit hooks do not outlive the
+end marker. The child only ever has the first half of the nonce, and the parent is closed to it: what
+the parent says cannot be forged from inside. What tested code can still do: it shares a process with
+pytest, and can forge results.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from functools import cache
+from importlib import resources
+
+FILE = "runner.zip"
+"""The name under which the archive is handed over; only the ending means something to Python."""
+
+MODULES = ("main", "plugin", "problems", "reporting", "streams")
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+
+
+def start(where: str) -> tuple[str, ...]:
+    """Return what follows the name of an interpreter so that it runs the archive at `where`.
+
+    Not as a script: `__main__` stays empty, for code that looks there and for multiprocessing.
+    """
+    code = f"import sys; sys.path.insert(0, {where!r}); from {__name__}.main import main; main()"
+    return ("-I", "-c", code)
+
+
+def token(nonce: str) -> str:
+    """Return the half of the nonce that the process of the tests knows."""
+    return nonce[: len(nonce) // 2]
+
+
+@cache
+def archive() -> bytes:
+    """Return the modules in one file that Python can import from; equal bytes every time."""
+    way = __name__.split(".")
+    packages = ["/".join(way[:end]) for end in range(1, len(way) + 1)]
+    bodies = {f"{package}/__init__.py": b"" for package in packages}
+    for name in MODULES:
+        body = resources.files(__name__).joinpath(f"{name}.py").read_bytes()
+        bodies[f"{packages[-1]}/{name}.py"] = body
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as file:
+        for name, body in bodies.items():
+            file.writestr(zipfile.ZipInfo(name, _LONG_AGO), body)
+    return whole.getvalue()

@@ -1,0 +1,135 @@
+"""The two processes of the runner: one keeps the report, the other one imports what is tested."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+
+from codetape.adapters.sandbox.runner import plugin
+from codetape.adapters.sandbox.runner.reporting import write_line
+
+PR_SET_DUMPABLE = 4
+# Taken before anything foreign is imported: replacing it later changes nothing here.
+_exit = os._exit
+
+
+def main() -> None:
+    """Read the arguments, split into parent and child, and never return."""
+    options = _options()
+    where = _open(options.report)
+    heard, told = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(told)
+        _become(options, where, heard)
+    os.close(heard)
+    nonce = _nonce(options.nonce)
+    _close_up()
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    write_line(where, {"nonce": nonce, "seq": 1, "kind": "begin", "python": python})
+    os.write(told, nonce[: len(nonce) // 2].encode())
+    os.close(told)
+    _exit(_watch(child, where, nonce))
+
+
+def _options() -> argparse.Namespace:
+    """Read the arguments; what follows the first `--` belongs to the solution, whatever it says."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("purpose", choices=("tests", "script"))
+    parser.add_argument("--report", required=True)
+    parser.add_argument("--nonce", required=True)
+    parser.add_argument("--inputs", default="/var/inputs")
+    parser.add_argument("--cwd", default=".")
+    parser.add_argument("--limit", action="append", default=[])
+    given = sys.argv[1:]
+    end = given.index("--") if "--" in given else len(given)
+    options = parser.parse_args(given[:end])
+    options.arguments = given[end + 1 :]
+    return options
+
+
+def _open(where: str) -> int:
+    """Return the descriptor of the report. Programs that the solution starts do not inherit it."""
+    if where.startswith("fd:"):
+        descriptor = int(where[3:])
+    else:
+        descriptor = os.open(where, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+    os.set_inheritable(descriptor, False)
+    return descriptor
+
+
+def _nonce(given: str) -> str:
+    return os.read(0, 1000).decode().strip() if given == "-" else given
+
+
+def _close_up() -> None:
+    """Close this process to others of the same user: ptrace, and most of /proc.
+
+    Where there is no ctypes it stays open; the sandbox around it holds all the same.
+    """
+    with contextlib.suppress(Exception):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def _watch(child: int, where: int, nonce: str) -> int:
+    """Wait for the child, write how it ended, and return the exit status to leave with."""
+    _, status, usage = os.wait4(child, 0)
+    signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+    code = os.WEXITSTATUS(status) if signal is None else None
+    peak = usage.ru_maxrss * 1024
+    os.write(where, b"\n")  # the child may have ended in the middle of a line
+    facts = {"status": code, "signal": signal, "peak_memory": peak}
+    write_line(where, {"nonce": nonce, "kind": "exit", **facts})
+    return code if code is not None else 128 + (signal or 0)
+
+
+def _become(options: argparse.Namespace, where: int, heard: int) -> None:
+    """Wait until the parent is ready, then run the tests or become the solution. Never returns."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.setsid()
+    token = os.read(heard, 1000).decode()
+    os.close(heard)
+    if not token:  # the parent is gone
+        _exit(1)
+    _limit(options.limit)
+    os.chdir(options.cwd)
+    if options.purpose == "script":
+        os.close(where)
+        _script(options.inputs, options.arguments)
+    _forget()
+    plugin.run(where, token, os.path.abspath(options.inputs))
+
+
+def _limit(limits: list[str]) -> None:
+    """Set resource limits of the child, each "NAME=N" with a name of RLIMIT_*; lower ones stay."""
+    import resource
+
+    for limit in limits:
+        name, _, number = limit.partition("=")
+        kind = getattr(resource, "RLIMIT_" + name.upper())
+        _, hard = resource.getrlimit(kind)
+        value = int(number) if hard == resource.RLIM_INFINITY else min(int(number), hard)
+        resource.setrlimit(kind, (value, value))
+
+
+def _script(inputs: str, arguments: list[str]) -> None:
+    """Become the solution, in a fresh interpreter. Never returns."""
+    solution = os.path.join(inputs, "solution.py")
+    os.execv(sys.executable, [sys.executable, "-B", solution, *arguments])  # noqa: S606
+
+
+def _forget() -> None:
+    """Take the runner from where modules are found: tested code imports none of it by name."""
+    place = sys.path.pop(0)
+    sys.path_importer_cache.pop(place, None)
+    root = __name__.partition(".")[0]
+    for name in [name for name in sys.modules if name.partition(".")[0] == root]:
+        del sys.modules[name]
+    sys.argv = [""]
+    sys.orig_argv[:] = []

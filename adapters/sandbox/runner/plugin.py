@@ -1,0 +1,215 @@
+"""Runs pytest in this process, and turns what it does into facts."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Generator
+from typing import Any
+
+from codetape.adapters.sandbox.runner.problems import TEXT, Places, bounded, describe
+from codetape.adapters.sandbox.runner.reporting import Report
+from codetape.adapters.sandbox.runner.streams import Recorder, Tee, tees
+
+IDS = 200  # ids in one line of the report
+WITNESS = "the witness"  # no name of a function: no test of a file has this id
+# Taken before anything foreign is imported: replacing them later changes nothing here.
+_exit, Failed = os._exit, AssertionError
+
+
+def run(where: int, token: str, inputs: str) -> None:
+    """Run pytest on test_solution.py, write the end marker and leave. Never returns.
+
+    `where` is the descriptor of the report, which has one line already.
+    """
+    report, places = Report(where, token, seq=1), Places(inputs)
+    status = 1
+    try:
+        status = _pytest(report, places)
+    except BaseException as error:  # noqa: BLE001 - whatever ended pytest is a fact to report
+        report.write("error", problem=describe(error, places))
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # the code may have closed or replaced it
+            stream.flush()
+    report.write("end")
+    _exit(status)
+
+
+def _pytest(report: Report, places: Places) -> int:
+    """Run pytest in this process without foreign configuration, conftest files and plugins."""
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    os.environ.pop("PYTEST_ADDOPTS", None)
+    os.environ.pop("PYTEST_PLUGINS", None)
+    sys.dont_write_bytecode = True
+    import pytest
+
+    # pytest's own words go nowhere: nobody reads them, and code that closes stdout would break it.
+    streams = tees()
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open as long as pytest
+    sys.path.insert(0, places.inputs)
+    sys.argv = ["pytest"]
+    options = ["-c", os.devnull, "--rootdir", places.inputs, "--noconftest", "--color=no", "-s"]
+    options += ["-p", "no:cacheprovider", "--tb=line"]
+    _decorate(pytest)
+    plugin = Plugin(pytest, report, places, streams)
+    status = int(pytest.main([*options, places.tests], [plugin]))
+    if status in (3, 4) and not plugin.errors:  # an internal error or a usage error, told to nobody
+        plugin.error({"type": "UsageError", "message": "pytest could not start on the test file"})
+    return status
+
+
+class Plugin:
+    """Turns what pytest does into facts. Hooks marked by `_decorate` are wrappers."""
+
+    def __init__(
+        self, pytest: Any, report: Report, places: Places, streams: tuple[Tee, Tee, Recorder]
+    ) -> None:
+        self._pytest = pytest
+        self._report = report
+        self._places = places
+        self._out, self._err, self._recorder = streams
+        self._test: dict[str, Any] = {}
+        self._witness: Any = None
+        self.errors = 0
+
+    def error(self, problem: dict[str, object]) -> None:
+        """Write what kept pytest from finding or running tests."""
+        self.errors += 1
+        self._report.write("error", problem=problem)
+
+    def pytest_sessionstart(self) -> None:
+        """Give the code its streams; pytest's terminal holds on to the one it found before."""
+        sys.stdout, sys.stderr = self._out, self._err
+
+    def pytest_make_collect_report(self, collector: Any) -> Generator[None, Any, Any]:
+        """Turn an exit at import, which would end pytest, into an error of collection."""
+        try:
+            return (yield)
+        except (SystemExit, KeyboardInterrupt, self._pytest.exit.Exception) as stop:
+            self.error(describe(stop, self._places))
+            return self._pytest.CollectReport(collector.nodeid, "failed", str(stop), [])
+
+    def pytest_exception_interact(self, call: Any, report: Any) -> None:
+        """Write an error of collection; pytest wraps those of an import."""
+        if isinstance(report, self._pytest.CollectReport):
+            error = call.excinfo.value
+            wrapped = isinstance(error, self._pytest.Collector.CollectError)
+            self.error(
+                describe(error.__cause__ if wrapped and error.__cause__ else error, self._places)
+            )
+
+    def pytest_internalerror(self, excinfo: Any) -> bool:
+        """Write an error of pytest itself."""
+        self.error(describe(excinfo.value, self._places))
+        return True
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        """Write the ids that were found."""
+        ids = [_id(item.nodeid) for item in session.items]
+        for start in range(0, len(ids), IDS):
+            self._report.write("collected", ids=ids[start : start + IDS])
+
+    def pytest_runtestloop(self, session: Any) -> Generator[None, Any, Any]:
+        """Run the witness after all tests, as one of them: the same hooks, the same report."""
+        ran = yield
+        if session.items:
+            self._witness = _witness(self._pytest, session)
+            session.config.hook.pytest_runtest_protocol(item=self._witness, nextitem=None)
+        return ran
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Write that a test begins."""
+        self._recorder.take()
+        self._test = {"outcome": "passed", "phase": "call", "problem": None}
+        if self._witness is None:
+            self._report.write("start", id=_id(nodeid))
+
+    def pytest_runtest_setup(self) -> Generator[None, Any, Any]:
+        """Guard the fixtures of a test."""
+        return (yield from self._guard())
+
+    def pytest_runtest_call(self) -> Generator[None, Any, Any]:
+        """Guard the test itself."""
+        return (yield from self._guard())
+
+    def pytest_runtest_teardown(self) -> Generator[None, Any, Any]:
+        """Guard the end of its fixtures."""
+        return (yield from self._guard())
+
+    def _guard(self) -> Generator[None, Any, Any]:
+        """Let what would end pytest (Ctrl-C, pytest.exit) fail the test that raised it."""
+        try:
+            return (yield)
+        except (KeyboardInterrupt, self._pytest.exit.Exception) as stop:
+            raise Stopped from stop
+
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> Generator[None, Any, Any]:  # noqa: ARG002
+        """Note the result of one phase (or of a subtest)."""
+        report = yield
+        self._note(report, call.excinfo.value if call.excinfo else None)
+        return report
+
+    def _note(self, report: Any, error: BaseException | None) -> None:
+        """Merge one phase into the result of the test: the first failure stays."""
+        test = self._test
+        expected = hasattr(report, "wasxfail")
+        if test["outcome"] == "failed":
+            return
+        if report.failed:
+            self._set("failed", report, error)
+        elif report.skipped:
+            self._set("xfailed" if expected else "skipped", report, error)
+        elif report.when == "call":
+            self._set("xpassed" if expected else "passed", report, None)
+
+    def _set(self, outcome: str, report: Any, error: BaseException | None) -> None:
+        self._test = {"outcome": outcome, "phase": report.when, "problem": None}
+        if error is not None:
+            error = error.__cause__ if isinstance(error, Stopped) and error.__cause__ else error
+            problem = describe(error, self._places)
+            if hasattr(error, "formatrepr"):  # a missing fixture: str() of it is not for readers
+                problem["message"] = bounded(report.longreprtext)
+            self._test["problem"] = problem
+        elif outcome == "failed":  # a strict xfail that passed has words but no exception
+            self._test["problem"] = {"type": "Failed", "message": bounded(report.longreprtext)}
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Write the result of a test when its teardown is over."""
+        self._report.write(
+            "result" if self._witness is None else "witness",
+            id=_id(nodeid),
+            captured=bounded(self._recorder.take(), 2 * TEXT),
+            **self._test,
+        )
+
+
+class Stopped(Exception):
+    """Stands for what would have ended pytest; that is its cause."""
+
+
+def _decorate(pytest: Any) -> None:
+    """Mark the wrappers among the hooks: pytest could not be imported when they were defined."""
+    outer = pytest.hookimpl(wrapper=True, tryfirst=True)
+    inner = pytest.hookimpl(wrapper=True, trylast=True)
+    outer(Plugin.pytest_make_collect_report)
+    outer(Plugin.pytest_runtestloop)
+    outer(Plugin.pytest_runtest_makereport)
+    for step in (Plugin.pytest_runtest_setup, Plugin.pytest_runtest_call):
+        inner(step)
+    inner(Plugin.pytest_runtest_teardown)
+
+
+def _witness(pytest: Any, session: Any) -> Any:
+    """Return a test that must fail: who makes all tests pass makes this one pass too."""
+
+    class Witness(pytest.Item):  # type: ignore[misc]
+        def runtest(self) -> None:
+            raise Failed(WITNESS)
+
+    return Witness.from_parent(session, name=WITNESS)
+
+
+def _id(nodeid: str) -> str:
+    """Return what follows the file name; the rest may hold anything, also `::`."""
+    return nodeid.partition("::")[2].encode("utf-8", "backslashreplace").decode()

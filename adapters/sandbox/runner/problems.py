@@ -1,0 +1,92 @@
+"""Facts of an exception: type, message, the module that was missing, and the frames that matter."""
+
+from __future__ import annotations
+
+import os
+
+TEXT = 8_000  # characters kept of a message or of one test's output: half head, half tail
+FRAMES = 40  # frames kept of a traceback: the outermost and the innermost half
+SILENT = ("pytest", "_pytest", "pluggy")  # packages whose frames are machinery, not evidence
+OURS = __file__.rpartition("problems")[0]  # where the runner lies
+
+
+class Places:
+    """Tells whose code a file is: "solution", "tests", "installed" or "other"."""
+
+    def __init__(self, inputs: str) -> None:
+        import sysconfig
+
+        self.inputs = inputs
+        self._solution = os.path.join(inputs, "solution.py")
+        self.tests = os.path.join(inputs, "test_solution.py")
+        paths = sysconfig.get_paths()
+        self._installed = {os.path.join(paths[name], "") for name in ("purelib", "platlib")}
+        self._stdlib = {os.path.join(paths[name], "") for name in ("stdlib", "platstdlib")}
+
+    def of(self, file: str) -> tuple[str, str]:
+        """Return the place of `file` and its shortest clear name."""
+        if file in (self._solution, self.tests):
+            return ("solution" if file == self._solution else "tests"), os.path.basename(file)
+        for place, folders in (("installed", self._installed), ("other", self._stdlib)):
+            for folder in folders:
+                if file.startswith(folder):
+                    return place, file[len(folder) :]
+        return "other", file
+
+
+def describe(error: BaseException, places: Places) -> dict[str, object]:
+    """Return the facts of an exception: type, message, frames and the module that was missing."""
+    kind = type(error)
+    module = kind.__module__
+    hidden = module == "builtins" or module.split(".")[0] in SILENT
+    name = kind.__qualname__ if hidden else f"{module}.{kind.__qualname__}"
+    try:
+        message = str(error)
+    except BaseException:  # noqa: BLE001 - a __str__ of the solution may do anything
+        message = "(the exception has no readable message)"
+    missing = error.name if isinstance(error, ImportError) else None
+    return {
+        "type": bounded(name, 200),
+        "message": bounded(message),
+        "frames": _frames(error, places),
+        "module": bounded(missing, 200) if isinstance(missing, str) else None,
+    }
+
+
+def _frames(error: BaseException, places: Places) -> list[dict[str, object]]:
+    """Return the frames from the first one in tests or solution on, without pytest's own."""
+    frames = []
+    step = error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        frames.append(_frame(code.co_filename, step.tb_lineno, code.co_name, places))
+        step = step.tb_next
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        frames.append(_frame(str(error.filename), error.lineno, "<module>", places))
+    ours = [index for index, frame in enumerate(frames) if frame["place"] in ("tests", "solution")]
+    kept = [frame for frame in frames[ours[0] if ours else 0 :] if not _silent(str(frame["file"]))]
+    return kept if len(kept) <= FRAMES else kept[: FRAMES // 2] + kept[-FRAMES // 2 :]
+
+
+def _frame(file: str, line: int, function: str, places: Places) -> dict[str, object]:
+    place, name = places.of(file)
+    return {
+        "place": place,
+        "file": bounded(name, 300),
+        "line": line,
+        "function": bounded(function, 200),
+    }
+
+
+def _silent(file: str) -> bool:
+    first = file.replace("\\", "/").split("/")[0]
+    return first in SILENT or file.startswith(("<frozen", OURS))
+
+
+def bounded(text: str, size: int = TEXT) -> str:
+    """Return `text` without lone surrogates: whole, or its head and tail and how much was cut."""
+    text = text.encode("utf-8", "backslashreplace").decode()
+    if len(text) <= size:
+        return text
+    half = size // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half} characters cut]\n{text[-half:]}"
