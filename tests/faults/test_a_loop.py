@@ -331,7 +331,7 @@ def test_a16_a_failed_run_is_followed_by_one_diagnosis_or_by_the_end() -> None:
 
 def test_a16_a_runner_that_returns_nothing_is_a_fault_and_no_verdict() -> None:
     store, silent = MemoryStore(), FakeSandbox(runs=[lambda _: None])  # type: ignore[list-item, return-value]
-    script = {"code": [RIGHT], "tests": [TESTS]}
+    script: dict[str, Any] = {"code": [RIGHT], "tests": [TESTS]}
     llm = ScriptedLlm(script)
     with pytest.raises((TypeError, AttributeError), match="NoneType"):
         asyncio.run(engine(store, llm, silent).start(ID, LOOP))
