@@ -312,7 +312,11 @@ class OutputFile(Value):
 
 
 class RunOutcome(Value):
-    """What a run did, as facts. None: could not be known."""
+    """What a run did, as facts. None: could not be known.
+
+    What ended it is told by evidence: the kernel's counters for memory and processes, the sandbox's own
+    clock and measures for time, disk and output. A run that a limit has ended has no exit status.
+    """
 
     outcome: Literal["run"] = "run"
     exit_status: int | None = None
@@ -320,10 +324,15 @@ class RunOutcome(Value):
     timed_out: bool = False
     out_of_memory: bool | None = None
     disk_full: bool | None = None
+    too_much_output: bool = False  # it was ended for printing without end
+    forks_refused: int | None = None  # processes and threads that the kernel refused, by its counter
     did_not_exit: bool = False  # a thread or child kept the process alive after its end marker
     stdout: str = ""
     stderr: str = ""
+    stdout_cut: int | None = None  # bytes that were left out between head and tail
+    stderr_cut: int | None = None
     seconds: float | None = None
+    cpu_seconds: float | None = None  # of all processes together
     peak_memory: int | None = None  # bytes
     report: TestReport | None = None
     outputs: tuple[OutputFile, ...] = ()

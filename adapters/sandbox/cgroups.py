@@ -20,7 +20,7 @@ from codetape.states.values import Limits
 
 PERIOD = 100_000  # microseconds over which the share of a processor is kept
 ENDING = 10.0  # seconds in which the killed processes of a group must be gone
-CONTROLLERS = ("memory", "pids", "cpu")
+CONTROLLERS = ("memory", "pids", "cpu", "cpuacct")  # the last one only counts, in version 1
 # Enters the groups, then becomes the command: a process that is moved later leaves children behind.
 JOIN = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"'
 
@@ -51,11 +51,11 @@ class Group:
         """Make the folders and set the limits. A controller that refuses is left out."""
         for kind, folder in tuple(self.folders.items()):
             try:
-                folder.mkdir(exist_ok=self.unified)
+                folder.mkdir(exist_ok=True)  # one folder may stand for several
                 self._set(kind, folder, limits)
             except OSError:
                 del self.folders[kind]
-                if folder not in self.folders.values():  # version 2: one folder for all
+                if folder not in self.folders.values():
                     with contextlib.suppress(OSError):
                         folder.rmdir()
 
@@ -65,6 +65,8 @@ class Group:
             _write(folder / "pids.max", limits.processes)
         elif kind == "cpu" and self.unified:
             _write(folder / "cpu.max", None if quota is None else f"{quota} {PERIOD}")
+        elif kind == "cpuacct":
+            return
         elif kind == "cpu":
             _write(folder / "cpu.cfs_period_us", PERIOD)
             _write(folder / "cpu.cfs_quota_us", quota)
@@ -91,11 +93,22 @@ class Group:
         if not self.has("memory"):
             return None
         name = "memory.events" if self.unified else "memory.oom_control"
-        for line in _lines(self.folders["memory"] / name):
-            word, _, number = line.partition(" ")
-            if word == "oom_kill":
-                return int(number) > 0
-        return None
+        kills = _counted(self.folders["memory"] / name, "oom_kill")
+        return None if kills is None else kills > 0
+
+    def refused_forks(self) -> int | None:
+        """Return how often the kernel refused a process or thread for the limit; None if unknown."""
+        return _counted(self.folders["pids"] / "pids.events", "max") if self.has("pids") else None
+
+    def cpu_seconds(self) -> float | None:
+        """Return the time that all processes together have computed; None if unknown."""
+        if not self.has("cpuacct"):
+            return None
+        folder = self.folders["cpuacct"]
+        if self.unified:
+            spent = _counted(folder / "cpu.stat", "usage_usec")
+            return None if spent is None else spent / 1e6
+        return next((int(line) / 1e9 for line in _lines(folder / "cpuacct.usage")), None)
 
     def peak(self) -> int | None:
         """Return the most memory that all processes together held, in bytes."""
@@ -138,6 +151,12 @@ def _write(file: Path, value: float | str | None) -> None:
     """Set a limit; None leaves the one that is there, which is none."""
     if value is not None:
         file.write_text(str(value))
+
+
+def _counted(file: Path, word: str) -> int | None:
+    """Return the number after `word` at the beginning of a line."""
+    found = (line.partition(" ") for line in _lines(file))
+    return next((int(number) for name, _, number in found if name == word), None)
 
 
 def _lines(file: Path) -> list[str]:

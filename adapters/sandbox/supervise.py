@@ -30,7 +30,9 @@ TICK = 0.2  # seconds between two looks at what has no descriptor to wait for (d
 GRACE = 0.5  # seconds to read what the pipes hold when the tree is gone
 ENDING = 10.0  # seconds in which a killed process must be gone
 
-Cause = Literal["exit", "timeout", "cancelled", "disk", "memory"]
+FLOOD = 1000  # times what is kept of a stream: who prints more is ended
+
+Cause = Literal["exit", "timeout", "cancelled", "disk", "memory", "output"]
 Result = TypeVar("Result")
 
 
@@ -42,10 +44,11 @@ class Kept:
         self._head = bytearray()
         self._tail: deque[bytes] = deque()
         self._size = 0  # of the tail
-        self._cut = 0
+        self.total = 0  # bytes that came
 
     def add(self, data: bytes) -> None:
         """Append a chunk: constant cost, however much came before."""
+        self.total += len(data)
         room = self._half - len(self._head)
         self._head += data[:room]
         rest = data[room:]
@@ -53,16 +56,19 @@ class Kept:
             self._tail.append(rest)
             self._size += len(rest)
         while self._tail and self._size - len(self._tail[0]) >= self._half:
-            self._cut += len(self._tail[0])
             self._size -= len(self._tail.popleft())
 
     def bytes(self) -> bytes:
         """Return what was kept, with the count of what was cut between head and tail."""
         tail = b"".join(self._tail)
         surplus = max(0, len(tail) - self._half)
-        cut = self._cut + surplus
-        note = f"\n[{cut} bytes cut]\n".encode() if cut else b""
+        note = f"\n[{self.cut} bytes cut]\n".encode() if self.cut else b""
         return bytes(self._head) + note + tail[surplus:]
+
+    @property
+    def cut(self) -> int:
+        """How many bytes are left out between head and tail."""
+        return self.total - len(self._head) - min(self._size, self._half)
 
     def text(self) -> str:
         """Return it as text; bytes that are no UTF-8 appear as \\xNN."""
@@ -78,6 +84,7 @@ class Prefix(Kept):
     def add(self, data: bytes) -> None:
         """Append a chunk as long as there is room."""
         self._head += data[: self._half - len(self._head)]
+        self.total = len(self._head)
 
 
 class Wish:
@@ -203,6 +210,7 @@ class _Listener:
         self._process = process
         self._wish = wish
         self._watch = launch.watch
+        self._flood = FLOOD * launch.keep
         self._selector = stack.enter_context(selectors.DefaultSelector())
         self._selector.register(wish, selectors.EVENT_READ)
         self._ending = _pidfd(process)
@@ -235,6 +243,8 @@ class _Listener:
                 return "cancelled"
             if self._has_ended(ready):
                 return "exit"
+            if any(stream.total > self._flood for stream in self.streams[:2]):
+                return "output"
 
     def _has_ended(self, ready: list[int]) -> bool:
         if self._ending is None:

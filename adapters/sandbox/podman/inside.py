@@ -47,7 +47,9 @@ CHUNK = 24_000  # bytes of one line before encoding: three to four makes 32 KiB
 REPORT = 16 << 20  # bytes kept of the report
 DRAIN = 2.0  # seconds for what lies in the pipes when every process is gone
 WATCH = 0.1  # seconds between two looks at the clock and the disk
-ENTRIES = 200_000  # entries looked at when the outputs are measured; each takes a block at least
+ENTRIES = 200_000  # entries looked at when the outputs are measured
+LEAST = 512  # bytes that an entry counts, as an empty file takes some too
+FLOOD = 1000  # times what is kept of a stream: who prints more is ended
 GROUPS = "/sys/fs/cgroup"
 
 
@@ -76,7 +78,7 @@ class Watch:
     def __init__(self, job: dict[str, Any], nonce: str) -> None:
         self._job = job
         self._disk = Disk(job.get("outputs"), job.get("disk"))
-        self._killed: str | None = None  # what was used up: "seconds", "memory" or "disk"
+        self._killed: str | None = None  # what was used up: "seconds", "memory", "disk", "output"
         self._status: int | None = None
         self._left = False  # processes were there after the program had ended
         self._start = self._next = time.monotonic()
@@ -131,6 +133,8 @@ class Watch:
             self._killed = "memory"
         elif self._disk.used_up():
             self._killed = "disk"
+        elif any(s.total > FLOOD * self._job["output"] for s in self._streams if s.name != "report"):
+            self._killed = "output"
 
     def _drain(self) -> None:
         """Read the rest: all writers are gone, so the pipes come to their end."""
@@ -146,6 +150,9 @@ class Watch:
             "signal": os.WTERMSIG(status) if by_signal else None,
             "timed_out": self._killed == "seconds",
             "disk_full": self._killed == "disk" or self._disk.used_up(thorough=True),
+            "too_much_output": self._killed == "output",
+            "forks_refused": kernel.refused_forks(GROUPS),
+            "cpu_seconds": kernel.cpu_seconds(GROUPS),
             "left": self._left,
             "oom_kills": kernel.oom_kills(GROUPS),  # of this container, so the count began at 0
             "peak_memory": kernel.peak_memory(GROUPS),
@@ -263,7 +270,7 @@ def below(folder: str, enough: int) -> int:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
                     count += 1
-                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    total += max(LEAST, entry.stat(follow_symlinks=False).st_blocks * 512)
                     if total >= enough or count >= ENTRIES:
                         return total
                     if entry.is_dir(follow_symlinks=False):

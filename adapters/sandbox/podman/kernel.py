@@ -94,6 +94,20 @@ def peak_memory(groups: str) -> int | None:
     return int(lines[0]) if lines else None
 
 
+def refused_forks(groups: str) -> int | None:
+    """Return how many processes and threads the limit has refused; None: not to be known."""
+    lines = _lines(f"{groups}/pids/pids.events") + _lines(f"{groups}/pids.events")
+    return next((int(line.split()[1]) for line in lines if line.startswith("max ")), None)
+
+
+def cpu_seconds(groups: str) -> float | None:
+    """Return the time that all processes together have computed; None: not to be known."""
+    for line in _lines(f"{groups}/cpuacct/cpuacct.usage"):
+        return int(line) / 1e9
+    lines = _lines(f"{groups}/cpu.stat")
+    return next((int(line.split()[1]) / 1e6 for line in lines if line.startswith("usage_")), None)
+
+
 def unmet(expect: dict[str, Any], groups: str) -> dict[str, Any]:
     """Return the limits that are not in force, with what is. A limit may be accepted and ignored."""
     found = {

@@ -49,11 +49,17 @@ class Told:
         kept = {name: self.end["kept"].get(name, 0) for name in STREAMS}
         return all(len(self.streams.get(name, b"")) == size for name, size in kept.items())
 
+    def cut(self, name: str) -> int | None:
+        """How many bytes of "out" or "err" are left out between head and tail."""
+        if self.end is None:
+            return None
+        kept = (self.streams.get(part, b"") for part in (name, f"{name}-tail"))
+        return int(self.end["bytes"][name]) - sum(map(len, kept))
+
     def _text(self, name: str) -> str:
         head, tail = self.streams.get(name, b""), self.streams.get(f"{name}-tail", b"")
-        total = self.end["bytes"][name] if self.end else len(head)
-        cut = total - len(head) - len(tail)
-        note = f"\n[{cut} bytes cut]\n".encode() if cut > 0 else b""
+        cut = self.cut(name)
+        note = f"\n[{cut} bytes cut]\n".encode() if cut else b""
         return (head + note + tail).decode("utf-8", "backslashreplace")
 
 
