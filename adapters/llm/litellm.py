@@ -119,7 +119,7 @@ class LiteLlm:
             raise
         except Exception as error:  # noqa: BLE001 - any class may come out of LiteLLM
             # No cause: what a provider answers may hold the key.
-            raise LlmError(exchange.failure(error)) from None
+            raise LlmError(self._failure(exchange, error)) from None
 
     async def _ask(self, exchange: _Exchange) -> Answer:
         """Ask until the model takes the request; each turn leaves out what it has refused."""
@@ -140,6 +140,15 @@ class LiteLlm:
                 notes = known.notes(wanted) + exchange.notes(sent, requests)
                 return exchange.answer(reading, notes)
         raise AssertionError(wanted)  # each turn leaves out one member, or renames it once
+
+    def _failure(self, exchange: _Exchange, error: Exception) -> CallFailure:
+        """Return what `error` means; a refused request says what it was left without already."""
+        failure = exchange.failure(error)
+        left_out = self._quirks[exchange.call.model].notes(exchange.wanted())
+        if failure.reason != "bad_request" or not left_out:
+            return failure
+        message = f"{failure.message} ({'; '.join(left_out)})"
+        return failure.model_copy(update={"message": message})
 
     def _key(self, litellm: Module, model: str) -> str | None:
         """Return the key to send; None leaves it to LiteLLM. Raises LlmError."""
