@@ -118,7 +118,7 @@ def _provider_keys() -> dict[str, str]:
 
 def owner() -> str:
     """Return who this process is, as a store names the owner of a session."""
-    from codetape.adapters.store.owner import current_owner
+    from codetape.adapters.owner import current_owner
 
     return current_owner()
 

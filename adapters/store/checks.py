@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from codetape.adapters.store.owner import alive, readable
+from codetape.adapters.owner import alive, readable
 from codetape.engine.chain import GENESIS, chained
 from codetape.engine.ports import (
     ConcurrentAppend,

@@ -17,7 +17,7 @@ import pytest
 
 from codetape.adapters.sandbox.podman import PodmanSandbox, Settings
 from codetape.adapters.sandbox.podman.service import OwnService
-from codetape.adapters.store.owner import current_owner
+from codetape.adapters.owner import current_owner
 from codetape.engine.ports import Sandbox, SandboxBroken
 from codetape.states.values import (
     BuildFailure,

@@ -19,7 +19,7 @@ from codetape.adapters.sandbox.podman.jobs import Cancelled, Job
 from codetape.adapters.sandbox.podman.running import Run
 from codetape.adapters.sandbox.podman.service import Missing, Service, broken
 from codetape.adapters.sandbox.podman.settings import Settings
-from codetape.adapters.store.owner import alive, current_owner
+from codetape.adapters.owner import alive, current_owner
 from codetape.states.values import BuildFailure, ImageRef, ImageSpec, RunOutcome, RunSpec
 
 T = TypeVar("T")

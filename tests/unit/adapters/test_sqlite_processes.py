@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from codetape.adapters.store.owner import current_owner
+from codetape.adapters.owner import current_owner
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.engine.ports import LeaseLost, SessionOwned, StoredEvent
 from codetape.testing.stores import write
 
 HEAD = """
 import os, sys, time
-from codetape.adapters.store.owner import current_owner
+from codetape.adapters.owner import current_owner
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.testing.stores import write
 path, name = sys.argv[1:]

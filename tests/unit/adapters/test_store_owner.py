@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from codetape.adapters.store.owner import alive, current_owner, readable
+from codetape.adapters.owner import alive, current_owner, readable
 
-OTHER = "from codetape.adapters.store.owner import *; print(current_owner(), flush=True); input()"
+OTHER = "from codetape.adapters.owner import *; print(current_owner(), flush=True); input()"
 
 
 def test_an_owner_is_one_process_of_one_machine() -> None:
