@@ -29,6 +29,9 @@ from codetape.states.values import (
     RunSpec,
     TextFile,
 )
+from codetape.testing.sandbox_files import FileContract, LifeContract
+from codetape.testing.sandbox_isolation import IsolationContract
+from codetape.testing.sandbox_limits import LimitContract
 from codetape.testing.sandboxes import SandboxContract
 
 pytestmark = [pytest.mark.podman, pytest.mark.slow]
@@ -134,6 +137,31 @@ class TestContract(SandboxContract):
 
     def make_sandbox(self, folder: Path) -> Sandbox:
         return PodmanSandbox(
+            outputs=folder / "outputs", environment={**os.environ, "CONTAINER_HOST": self.service}
+        )
+
+
+class Ahead(PodmanSandbox):
+    """Prepares the container of each run, whatever its limits, so that none is made late."""
+
+    async def run(self, spec: RunSpec) -> RunOutcome:
+        shape = self._shape(spec.image.ref, spec.limits, network=spec.network)
+        for _ in range(3):  # another run may take it
+            self._shelf.want(shape)
+            if self._shelf.waits(shape):
+                break
+        return await super().run(spec)
+
+
+class TestPrepared(LimitContract, IsolationContract, FileContract, LifeContract):
+    """A container that was started before it had a job holds the code as well as any other."""
+
+    service: ClassVar[str]
+    _service = TestContract._service
+    base = TestContract.base
+
+    def make_sandbox(self, folder: Path) -> Sandbox:
+        return Ahead(
             outputs=folder / "outputs", environment={**os.environ, "CONTAINER_HOST": self.service}
         )
 

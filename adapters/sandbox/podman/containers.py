@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from codetape.adapters.sandbox.podman.attached import Attached
 from codetape.adapters.sandbox.podman.service import Missing, Service, quoted
 from codetape.engine.ports import SandboxBroken
 
@@ -55,6 +58,17 @@ class Containers:
     def start(self, name: str) -> None:
         """Start. What it does from here on is seen by `wait` and `said`, however soon it ends."""
         self._service.post(f"/containers/{name}/start")
+
+    def attach(self, name: str) -> Attached:
+        """Open a line to a container that runs and has standard input."""
+        streams = "stream=true&stdin=true&stdout=true&stderr=true"
+        return Attached(self._service.upgraded(f"/containers/{name}/attach?{streams}"))
+
+    def place(self, name: str, target: str) -> Path | None:
+        """Return where the volume at `target` lies on this machine; None if we cannot write there."""
+        mounts = self._service.get(f"/containers/{name}/json").json()["Mounts"]
+        found = [Path(each["Source"]) for each in mounts if each["Destination"] == target]
+        return next((path for path in found if path.is_dir() and os.access(path, os.W_OK)), None)
 
     def wait(self, name: str, seconds: float) -> int | None:
         """Wait for the end; returns the exit status, None if it did not come within `seconds`."""

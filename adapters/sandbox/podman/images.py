@@ -15,9 +15,11 @@ import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from podman.api import encode_auth_header
 
 from codetape.adapters.sandbox.installers import acceptable
 from codetape.adapters.sandbox.podman import handed
@@ -102,6 +104,7 @@ class Images:
         self._containers = containers
         self._settings = settings
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._pythons: dict[str, str] = {}  # by image of ours: its content never changes
 
     def build(self, spec: ImageSpec, track: Callable[[Job], None]) -> ImageRef | BuildFailure:
         """Make the image of `spec`, or find it. `track` is told of each job that is started.
@@ -146,9 +149,13 @@ class Images:
 
     def python(self, ref: str) -> str | None:
         """Return the version of the Python in an image of ours, None for other images."""
+        if ref in self._pythons:
+            return self._pythons[ref]
         facts = image_facts(self._service, ref)
         labels = (facts or {}).get("Labels") or {}
         version: str | None = labels.get("codetape.python")
+        if version is not None:
+            self._pythons[ref] = version
         return version
 
     def _default(self) -> str:
@@ -172,6 +179,7 @@ class Images:
             response = self._service.post(
                 "/images/pull",
                 params={"reference": name, "policy": "missing", "quiet": "true"},
+                headers=_login(self._settings.login),
                 timeout=self._settings.pull_seconds,
             )
         except (SandboxBroken, TimeoutError, Missing) as error:
@@ -285,3 +293,8 @@ def _changes(stage: Stage, base: dict[str, Any], told: Told) -> list[str]:
     }
     labels = [f"LABEL {json.dumps(name)}={json.dumps(value)}" for name, value in facts.items()]
     return [f"ENV PATH={VENV}/bin:{path}", "ENTRYPOINT []", 'CMD ["python3"]', *labels]
+
+
+def _login(login: Mapping[str, str]) -> dict[str, str]:
+    """Return the header that tells a registry who pulls."""
+    return {"X-Registry-Auth": encode_auth_header(dict(login)).decode()} if login else {}

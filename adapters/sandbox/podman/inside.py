@@ -11,11 +11,13 @@ later), and started by `handed.command`. Its only argument is a job, a JSON obje
     collect    names below `outputs` whose kind and size are asked for
     expect     limits that must be in force: {"memory": bytes, "processes": n, "cpus": share}
     confine    whether the program may make no namespaces
+    waits      whether the rest of the job comes later, as one line of JSON on standard input, with
+               two more names: `environment`, variables of the program, and `nonce`
 
-The nonce comes in the variable CODETAPE_NONCE, which the program does not get. Descriptor 3 of the
-program is a pipe for its report. The host is told everything in lines on standard output, which the
-program cannot reach: it has no descriptor of it, and this process is not dumpable, so there is no way
-through /proc. A line is a word, a blank, and a value:
+Without `waits` the nonce comes in the variable CODETAPE_NONCE, which the program does not get.
+Descriptor 3 of the program is a pipe for its report. The host is told everything in lines on standard
+output, which the program cannot reach: it has no descriptor of it, and this process is not dumpable,
+so there is no way through /proc. A line is a word, a blank, and a value:
 
     refused JSON     a limit is not in force: {name: what is}; the program was not started
     out, err BASE64  the next piece of the head of a stream
@@ -62,6 +64,14 @@ def main() -> None:
     if refused:
         say("refused", json.dumps(refused))
         return
+    if job.get("waits"):
+        line = open(0, closefd=False).readline()  # noqa: SIM115 - the descriptor is used below
+        if not line.endswith("\n"):
+            return  # the host is gone, or needs us no more
+        job.update(json.loads(line))
+        os.environ.update(job["environment"])
+        nonce = job["nonce"]
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     Watch(job, nonce).run()
 
 
@@ -82,6 +92,7 @@ class Watch:
         self._status: int | None = None
         self._left = False  # processes were there after the program had ended
         self._start = self._next = time.monotonic()
+        self._bell = _bell()
         self._child, ends = _spawn(job, nonce)
         half = job["output"] // 2
         room = {"out": (half, half), "err": (half, half), "report": (REPORT, 0)}
@@ -104,9 +115,11 @@ class Watch:
 
     def _read(self, seconds: float) -> None:
         """Pass on what the pipes hold, at most one buffer of each."""
-        ready, _, _ = select.select(list(self._open), [], [], seconds)
+        ready, _, _ = select.select([self._bell, *self._open], [], [], seconds)
         for end in ready:
-            if not self._open[end].feed(os.read(end, 65_536)):
+            if end == self._bell:
+                os.read(end, 65_536)
+            elif not self._open[end].feed(os.read(end, 65_536)):
                 os.close(end)
                 del self._open[end]
 
@@ -133,7 +146,9 @@ class Watch:
             self._killed = "memory"
         elif self._disk.used_up():
             self._killed = "disk"
-        elif any(s.total > FLOOD * self._job["output"] for s in self._streams if s.name != "report"):
+        elif any(
+            s.total > FLOOD * self._job["output"] for s in self._streams if s.name != "report"
+        ):
             self._killed = "output"
 
     def _drain(self) -> None:
@@ -162,6 +177,16 @@ class Watch:
             "kept": {word: n for s in self._streams for word, n in s.kept.items()},
             "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         }
+
+
+def _bell() -> int:
+    """Return a descriptor that becomes readable when a child ends: its pipes may close before that."""
+    heard, rung = os.pipe()
+    os.set_blocking(heard, False)
+    os.set_blocking(rung, False)
+    signal.set_wakeup_fd(rung, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return heard
 
 
 def _spawn(job: dict[str, Any], nonce: str) -> tuple[int, list[int]]:

@@ -1,16 +1,20 @@
 """One thing that is done in a container of its own: a run, or a stage of a build. Blocking.
 
-A job has a thread; `cancel` may come from any other one, at any moment.
+Either all at once (`do`), or in two halves: `prepare` before it is known what is to be done, then
+`go`. A job has one thread at a time; `cancel` may come from any other one, at any moment.
 """
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from codetape.adapters.sandbox.podman.attached import Attached
 from codetape.adapters.sandbox.podman.containers import Containers
 from codetape.adapters.sandbox.podman.service import broken
 from codetape.adapters.sandbox.podman.telling import Told, read
@@ -29,6 +33,8 @@ class Job:
         self.name = f"codetape-{secrets.token_hex(6)}"
         self._containers = containers
         self._cancelled = threading.Event()
+        self._line: Attached | None = None
+        self.place: Path | None = None  # of a prepared one: what is put there appears as its inputs
 
     def cancel(self) -> None:
         """End what runs. The thread of the job removes the container."""
@@ -45,6 +51,52 @@ class Job:
 
         Raises SandboxBroken, Missing (no image) and Cancelled.
         """
+        self._start(spec, inputs)
+        return self._follow(seconds)
+
+    def prepare(self, spec: dict[str, Any], files: Iterator[bytes], inputs: str) -> None:
+        """Create, hand over what is ours, and start: process 1 waits. `go` or `remove` has to follow.
+
+        `inputs` is the place of the volume for the inputs. Raises SandboxBroken, also where it lies
+        on another machine or belongs to somebody else; Missing and Cancelled.
+        """
+        self._start(spec, files)
+        place = self._containers.place(self.name, inputs)
+        if place is None:
+            message = "the volumes of podman cannot be written from here"
+            raise broken(message)
+        self.place = place
+        self._line = self._containers.attach(self.name)
+        self.check()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it is prepared, and has not come to harm since."""
+        return self._line is not None and self._line.open and not self._cancelled.is_set()
+
+    def go(self, rest: Mapping[str, Any], seconds: float, *, stopped: bool) -> Told:
+        """Hand over the rest of the job, once the inputs are in `place`, and listen until its end.
+
+        `stopped` says that the container has to have ended, too. `remove` has to follow. Raises
+        SandboxBroken and Cancelled.
+        """
+        until = time.monotonic() + seconds + MARGIN
+        told = Told()
+        self.check()
+        if self._line is not None:
+            try:
+                self._line.send(json.dumps(rest).encode() + b"\n", seconds + MARGIN)
+            except OSError as error:
+                self.check()
+                message = f"the container that was prepared is gone: {error}"
+                raise broken(message) from error
+            told = read(self._line.heard(until - time.monotonic()))
+        self.check()
+        if told.complete and not stopped:
+            return told
+        return self._follow(max(0.0, until - time.monotonic() - MARGIN))
+
+    def _start(self, spec: dict[str, Any], inputs: Iterator[bytes]) -> None:
         self.check()
         self._containers.create(self.name, spec)
         self._containers.put(self.name, inputs)
@@ -52,6 +104,9 @@ class Job:
         self._containers.start(self.name)
         if self._cancelled.is_set():  # a kill that came before the start found nothing to kill
             self._containers.kill(self.name)
+
+    def _follow(self, seconds: float) -> Told:
+        """Wait until the container has ended, and read what it told."""
         status = self._containers.wait(self.name, seconds + MARGIN)
         if status is None:
             self._end()
@@ -89,4 +144,6 @@ class Job:
 
     def remove(self) -> None:
         """Remove the container, if there is one."""
+        if self._line is not None:
+            self._line.close()
         self._containers.remove(self.name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,61 +34,117 @@ ENVIRONMENT = {
 }
 
 
-class Run:
-    """One run, from its spec to its outcome. Blocking."""
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a container has to know before it starts; the rest of a run may come later."""
 
-    def __init__(
-        self, spec: RunSpec, containers: Containers, job: Job, outputs: Path, python: str | None
-    ) -> None:
-        self._spec = spec
-        self._containers = containers
-        self._job = job
-        self._outputs = outputs
-        self._python = f"{VENV}/bin/python" if python else "python3"
-        self._nonce = secrets.token_hex(16)
+    image: str
+    python: str  # how Python is called in it
+    network: bool
+    memory: int | None
+    cpus: float | None
+    processes: int | None
 
-    def do(self, environment: Mapping[str, str]) -> RunOutcome:
-        """Run. `environment` is the host's: secrets are looked up there by their names.
+    @classmethod
+    def of(cls, image: str, python: str | None, limits: Limits, *, network: bool) -> Shape:
+        """`python` is the version of an image of ours, None for other images."""
+        program = f"{VENV}/bin/python" if python else "python3"
+        return cls(image, program, network, limits.memory, limits.cpus, limits.processes)
 
-        Raises SandboxBroken and Cancelled.
-        """
-        collected = files.Collected()
-        names = [name for name in self._spec.outputs if _plain(name, collected.refused)]
-        try:
-            container = self._container(self._variables(environment), names)
-            told = self._job.do(container, self._inputs(), self._spec.limits.seconds)
-            self._collect((told.end or {}).get("outputs", {}), collected)
-        except Missing as error:
-            message = f"the image {self._spec.image.ref} is gone: build it again ({error})"
-            raise broken(message) from error
-        finally:
-            self._job.remove()
-        return self._outcome(told, collected)
-
-    def _container(self, variables: dict[str, str], names: list[str]) -> dict[str, Any]:
+    def container(self, job: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
+        """Return what podman is told: all that holds the code, whenever its files come."""
         return {
-            "image": self._spec.image.ref,
-            "entrypoint": handed.command(self._python, self._work(names)),
-            "env": variables,
+            "image": self.image,
+            "entrypoint": handed.command(self.python, {**job, "expect": self._expected()}),
+            "env": dict(variables),
             "user": NOBODY,
             "work_dir": "/",
             "read_only_filesystem": True,
             "read_write_tmpfs": False,
             "cap_drop": ["all"],
             "no_new_privileges": True,
-            "resource_limits": _resources(self._spec.limits),
+            "resource_limits": self._resources(),
             "mounts": [_tmpfs(TMP, SCRATCH)],
             "volumes": [{"Dest": OUTPUTS, "Options": ["nosuid", "nodev"]}],
-            **({} if self._spec.network else {"netns": {"nsmode": "none"}}),
+            **({} if self.network else {"netns": {"nsmode": "none"}}),
         }
+
+    def prepared(self) -> dict[str, Any]:
+        """Return what podman is told of a container that waits: its inputs come on a volume."""
+        spec = self.container({"waits": True}, ENVIRONMENT)
+        inputs = {"Dest": INPUTS, "Options": ["ro", "nosuid", "nodev"]}
+        return {**spec, "stdin": True, "volumes": [*spec["volumes"], inputs]}
+
+    def _expected(self) -> dict[str, Any]:
+        """The limits that process 1 has to find in force."""
+        processes = None if self.processes is None else self.processes + OURS
+        return {"memory": self.memory, "processes": processes, "cpus": self.cpus}
+
+    def _resources(self) -> dict[str, Any]:
+        """Podman's form of the limits. `nano_cpus` would be ignored: quota and period are not."""
+        found: dict[str, Any] = {}
+        if self.memory is not None:
+            found["memory"] = {"limit": self.memory, "swap": self.memory}
+        if self.cpus is not None:
+            found["cpu"] = {"quota": int(self.cpus * PERIOD), "period": PERIOD}
+        if self.processes is not None:
+            found["pids"] = {"limit": self.processes + OURS}
+        return found
+
+
+class Run:
+    """One run, from its spec to its outcome, in the container of `job`. Blocking."""
+
+    def __init__(
+        self, spec: RunSpec, shape: Shape, containers: Containers, job: Job, outputs: Path
+    ) -> None:
+        self._spec = spec
+        self._shape = shape
+        self._containers = containers
+        self._job = job
+        self._outputs = outputs
+        self._nonce = secrets.token_hex(16)
+
+    def do(self, environment: Mapping[str, str]) -> RunOutcome:
+        """Run. `environment` is the host's: secrets are looked up there by their names.
+
+        The container is left for the caller to remove. Raises SandboxBroken and Cancelled.
+        """
+        collected = files.Collected()
+        names = [name for name in self._spec.outputs if _plain(name, collected.refused)]
+        variables = self._variables(environment)
+        try:
+            if self._job.place is None:
+                told = self._fresh(variables, names)
+            else:
+                told = self._handed(self._job.place, variables, names)
+            self._collect((told.end or {}).get("outputs", {}), collected)
+        except Missing as error:
+            message = f"the image {self._spec.image.ref} is gone: build it again ({error})"
+            raise broken(message) from error
+        return self._outcome(told, collected)
+
+    def _fresh(self, variables: dict[str, str], names: list[str]) -> Told:
+        """Everything is known before the container is made."""
+        variables = {**ENVIRONMENT, **variables, "CODETAPE_NONCE": self._nonce}
+        container = self._shape.container(self._work(names), variables)
+        spec = self._spec
+        inputs = tars.of_inputs(INPUTS[1:], spec.files, spec.host_files, ours())
+        return self._job.do(container, inputs, spec.limits.seconds)
+
+    def _handed(self, place: Path, variables: dict[str, str], names: list[str]) -> Told:
+        """The container waits for its files and its job."""
+        spec = self._spec
+        files.stage(place, spec.files, spec.host_files)
+        rest = {**self._work(names), "environment": variables, "nonce": self._nonce}
+        return self._job.go(rest, spec.limits.seconds, stopped=bool(names))
 
     def _work(self, names: list[str]) -> dict[str, Any]:
         """The job of process 1, and with it the command line of the runner."""
-        limits = self._spec.limits
+        limits, python = self._spec.limits, self._shape.python
         where = f"{handed.FOLDER}/{runner.FILE}"
-        command = [self._python, *runner.start(where), self._spec.purpose]
+        command = [python, *runner.start(where), self._spec.purpose]
         command += ["--report", "fd:3", "--nonce", "-", "--inputs", INPUTS, "--cwd", OUTPUTS]
-        processes = None if limits.processes is None else limits.processes + OURS
         return {
             "command": [*command, "--", *self._spec.arguments],
             "seconds": limits.seconds,
@@ -95,18 +152,13 @@ class Run:
             "disk": limits.disk,
             "outputs": OUTPUTS,
             "collect": names,
-            "expect": {"memory": limits.memory, "processes": processes, "cpus": limits.cpus},
             "confine": True,
         }
 
     def _variables(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """The environment of the run: ours, what was asked for, and the secrets that there are."""
+        """What was asked for, and the secrets that there are."""
         known = {name: environment[name] for name in self._spec.secrets if name in environment}
-        return {**ENVIRONMENT, **self._spec.environment, **known, "CODETAPE_NONCE": self._nonce}
-
-    def _inputs(self) -> Iterator[bytes]:
-        ours = handed.files() | {handed.path(runner.FILE): runner.archive()}
-        return tars.of_inputs(INPUTS[1:], self._spec.files, self._spec.host_files, ours)
+        return {**self._spec.environment, **known}
 
     def _collect(self, found: dict[str, Any], collected: files.Collected) -> None:
         """Fetch the outputs that are there, then take from them what may be taken."""
@@ -173,6 +225,11 @@ class Run:
         )
 
 
+def ours() -> dict[str, bytes]:
+    """Return the files of ours that every run needs, by their paths in a tar."""
+    return handed.files() | {handed.path(runner.FILE): runner.archive()}
+
+
 def _plain(name: str, refused: list[str]) -> bool:
     """Say whether `name` is one below the outputs; the reason goes to `refused`."""
     try:
@@ -181,18 +238,6 @@ def _plain(name: str, refused: list[str]) -> bool:
         refused.append(f"{name}: {error}")
         return False
     return True
-
-
-def _resources(limits: Limits) -> dict[str, Any]:
-    """Podman's form of the limits. `nano_cpus` would be ignored: quota and period are not."""
-    found: dict[str, Any] = {}
-    if limits.memory is not None:
-        found["memory"] = {"limit": limits.memory, "swap": limits.memory}
-    if limits.cpus is not None:
-        found["cpu"] = {"quota": int(limits.cpus * PERIOD), "period": PERIOD}
-    if limits.processes is not None:
-        found["pids"] = {"limit": limits.processes + OURS}
-    return found
 
 
 def _tmpfs(place: str, size: str) -> dict[str, Any]:

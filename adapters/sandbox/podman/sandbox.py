@@ -16,11 +16,13 @@ from typing import TypeVar
 from codetape.adapters.sandbox.podman.containers import OWNER, Containers
 from codetape.adapters.sandbox.podman.images import Images
 from codetape.adapters.sandbox.podman.jobs import Cancelled, Job
-from codetape.adapters.sandbox.podman.running import Run
+from codetape.adapters.sandbox.podman.prepared import PAUSE, Shelf
+from codetape.adapters.sandbox.podman.running import INPUTS, Run, Shape, ours
 from codetape.adapters.sandbox.podman.service import Missing, Service, broken
 from codetape.adapters.sandbox.podman.settings import Settings
+from codetape.adapters.sandbox.podman.tars import of_bytes
 from codetape.adapters.owner import alive, current_owner
-from codetape.states.values import BuildFailure, ImageRef, ImageSpec, RunOutcome, RunSpec
+from codetape.states.values import BuildFailure, ImageRef, ImageSpec, Limits, RunOutcome, RunSpec
 
 T = TypeVar("T")
 THREADS = (
@@ -33,7 +35,8 @@ class PodmanSandbox:
     """Runs code that nobody has read in podman containers; implements engine.ports.Sandbox.
 
     `base` is the image that others are built on, for specs that name none; it has to have Python 3.
-    `session` is written to each container's labels. `outputs` is the folder in which each run gets a
+    `session` is written to each container's labels. `registry_secret` is the name of the variable
+    with "user:password" for the registry of the base image. `outputs` is the folder in which each run gets a
     folder of its own for what it left; a fresh temporary one by default, which outlives the sandbox.
     `environment` is where addresses, settings and the values of secrets are looked up (this
     process's own by default). Nothing is connected or started before the first use.
@@ -44,6 +47,7 @@ class PodmanSandbox:
         *,
         base: str | None = None,
         session: str = "",
+        registry_secret: str | None = None,
         outputs: Path | None = None,
         settings: Settings | None = None,
         environment: Mapping[str, str] | None = None,
@@ -52,11 +56,15 @@ class PodmanSandbox:
         self._settings = settings or Settings.read(self._environment)
         if base:
             self._settings = self._settings.on(base)
+        if registry_secret:
+            self._settings = self._settings.known_as(self._environment.get(registry_secret, ""))
         started = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         labels = {OWNER: current_owner(), "codetape.session": session, "codetape.started": started}
         self._service = Service(self._environment, self._settings.patience)
         self._containers = Containers(self._service, labels)
         self._images = Images(self._service, self._containers, self._settings)
+        self._shelf = Shelf(self._prepare)
+        self._limits, self._network = Limits(), False  # of the last run: the next is like it
         self._outputs = outputs
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="codetape-podman")
         self._lock = threading.Lock()
@@ -70,7 +78,10 @@ class PodmanSandbox:
 
         def work() -> ImageRef | BuildFailure:
             self._sweep()
-            return self._images.build(spec, lambda job: self._track(job, mine))
+            built = self._images.build(spec, lambda job: self._track(job, mine))
+            if isinstance(built, ImageRef) and spec != ImageSpec(base=spec.base):
+                self._shelf.want(self._shape(built.ref, self._limits, network=self._network))
+            return built
 
         return await self._do(work, mine)
 
@@ -80,13 +91,38 @@ class PodmanSandbox:
 
         def work() -> RunOutcome:
             self._sweep()
-            job = Job(self._containers)
-            self._track(job, mine)
-            python = self._images.python(spec.image.ref)
-            run = Run(spec, self._containers, job, self._place(job), python)
-            return run.do(self._environment)
+            self._limits, self._network = spec.limits, spec.network
+            shape = self._shape(spec.image.ref, spec.limits, network=spec.network)
+            job = self._shelf.take(shape) or Job(self._containers)
+            try:
+                self._track(job, mine)
+                run = Run(spec, shape, self._containers, job, self._place(job))
+                outcome = run.do(self._environment)
+            except BaseException:
+                job.remove()
+                raise
+            self._shelf.remove(job)
+            self._shelf.want(shape, PAUSE)
+            return outcome
 
         return await self._do(work, mine)
+
+    def _shape(self, image: str, limits: Limits, *, network: bool) -> Shape:
+        return Shape.of(image, self._images.python(image), limits, network=network)
+
+    def _prepare(self, shape: Shape) -> Job:
+        """Make the container of a later run; see Shelf."""
+        job = Job(self._containers)
+        try:
+            self._track(job, [])
+            job.prepare(shape.prepared(), of_bytes(ours()), INPUTS)
+        except BaseException:
+            job.remove()
+            raise
+        finally:
+            with self._lock:
+                self._jobs.discard(job)
+        return job
 
     async def close(self) -> None:
         """Stop what runs, wait until it has been collected and removed, then end our own service."""
@@ -101,6 +137,7 @@ class PodmanSandbox:
         for job in jobs:
             job.cancel()
         self._threads.shutdown(wait=True)
+        self._shelf.close()
         for name in self._containers.left():
             self._containers.remove(name)
         self._service.close()

@@ -31,7 +31,11 @@ OLDEST = 4  # major version; the ones before lack the commit options and API tha
 STARTING = 20.0  # seconds that a service of our own may take to answer
 CONNECTIONS = 64  # kept for reuse; more are made where they are needed
 # The service ends with us, however we end: the pipe of its standard input is closed then.
-OWN = 'podman system service --time=0 "$1" & read _; kill $!; wait'
+OWN = 'podman system service --time=0 "$1" & read _; kill $!; wait; rm -rf -- "$2"'
+UPGRADE = (
+    "POST /v4.0.0/libpod{} HTTP/1.1\r\nHost: podman\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
+    "Content-Length: 0\r\n\r\n"
+)
 
 
 class Missing(Exception):
@@ -128,6 +132,31 @@ class Service:
         """Yield the body of a streamed response."""
         with self._translated(self._client), contextlib.closing(response):
             yield from response.iter_content(1 << 16)
+
+    def upgraded(self, path: str) -> socket.socket:
+        """Turn a request into a line in both directions, which podman-py cannot.
+
+        Raises SandboxBroken, also where the service is not on a socket of this machine.
+        """
+        _, url = self._connected()
+        if not url.startswith("unix://"):
+            message = f"{url} is no socket of this machine"
+            raise broken(message)
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.settimeout(self._patience)
+            connection.connect(url.removeprefix("unix://"))
+            connection.sendall(UPGRADE.format(path).encode())
+            status, _, rest = _head(connection).partition(b"\r\n")
+        except OSError as error:
+            connection.close()
+            message = f"the podman service does not answer: {error}"
+            raise broken(message) from error
+        if status.split()[1:2] not in ([b"101"], [b"200"]):
+            connection.close()
+            message = f"podman: {status.decode(errors='replace')} {rest.decode(errors='replace')}"
+            raise broken(message)
+        return connection
 
     def close(self) -> None:
         """End what is ours. May be called twice."""
@@ -251,7 +280,7 @@ class OwnService:
         self.url = f"unix://{self._folder}/podman.sock"
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                ["sh", "-c", OWN, "sh", self.url],
+                ["sh", "-c", OWN, "sh", self.url, str(self._folder)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -282,6 +311,18 @@ class OwnService:
             self._process.kill()
             self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _head(connection: socket.socket) -> bytes:
+    """Read the head of an answer and not a byte more. Raises OSError."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n") and len(head) < 1 << 16:
+        byte = connection.recv(1)
+        if not byte:
+            message = "it hung up"
+            raise ConnectionError(message)
+        head += byte
+    return head
 
 
 def _reason(response: Any) -> str:

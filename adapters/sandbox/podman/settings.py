@@ -22,7 +22,8 @@ class Settings:
 
     `base` is the image for specs that name none; None: MADE where it is here, else BASE. `network` is
     podman's name for the network of builds, None for its default. `certificates` is a file of CA
-    certificates and `environment` has variables; neither stays in an image. `patience` bounds single
+    certificates and `environment` has variables; neither stays in an image. `login` is the username
+    and password for the registry of the base image. `patience` bounds single
     answers of the service: a start may have to wait for a repair of the storage.
     """
 
@@ -33,6 +34,7 @@ class Settings:
     network: str | None = None
     certificates: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    login: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
@@ -43,6 +45,11 @@ class Settings:
             certificates=_bundle(environment),
             environment=_allowed(environment),
         )
+
+    def known_as(self, secret: str) -> Settings:
+        """Return the same settings with the login of "user:password"."""
+        user, _, password = secret.partition(":")
+        return replace(self, login={"username": user, "password": password})
 
     def on(self, base: str) -> Settings:
         """Return the same settings with another base image."""
