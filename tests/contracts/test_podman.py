@@ -175,7 +175,7 @@ class TestImages:
         assert (image.ref, image.spec_key) == (base_image, ImageSpec(base="").key)
         assert time.monotonic() - start < 10.0  # it builds nothing
 
-    def test_ten_tasks_that_ask_at_once_share_one_build(self, use: Use) -> None:
+    def test_c12_ten_tasks_that_ask_at_once_share_one_build(self, use: Use) -> None:
         spec = ImageSpec(base="", commands=(unique(),))
 
         async def work(sandbox: PodmanSandbox) -> list[ImageRef]:
@@ -227,7 +227,7 @@ class TestImages:
         assert int(saved.stdout) <= 2
         podman("image", "rm", image.ref)
 
-    def test_a_failing_command_says_what_it_said(self, use: Use) -> None:
+    def test_c13_a_failing_command_says_what_it_said(self, use: Use) -> None:
         command = unique("echo out-of-it; echo err-of-it >&2; exit 7")
         found = failure(use, commands=("true", command))
         assert (found.cause, found.packages) == ("command", (command,))
@@ -252,7 +252,7 @@ class TestImages:
         assert found.cause == "other"
         assert "3.99" in found.message
 
-    def test_a_build_ends_at_its_limit_and_leaves_nothing(self, use: Use) -> None:
+    def test_c9_a_build_ends_at_its_limit_and_leaves_nothing(self, use: Use) -> None:
         mark = f"sleep 3{time.time_ns()}"
         spec = ImageSpec(base="", commands=(mark,))
         use(lambda sandbox: sandbox.build(ImageSpec(base="", commands=("true",))))  # the tools

@@ -39,7 +39,7 @@ def test_a_busy_provider_is_asked_again_when_it_says(monkeypatch: pytest.MonkeyP
     check_tape(result, server, answered=3)
 
 
-def test_a_server_error_is_retried_by_one_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_b14_a_server_error_is_retried_by_one_owner(monkeypatch: pytest.MonkeyPatch) -> None:
     result, server, clock = generate(monkeypatch, [Reply({}, status=500)] * 2 + [Reply(RIGHT)])
     assert result.success
     assert failures(result) == ["server_error", "server_error"]

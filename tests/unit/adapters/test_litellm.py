@@ -67,7 +67,7 @@ def test_no_connection_is_kept() -> None:
     assert server.requests[0].headers["connection"] == "close"
 
 
-def test_nothing_is_set_for_the_whole_process() -> None:
+def test_x02_nothing_is_set_for_the_whole_process() -> None:
     module = litellm.load()
     with ChatServer([Reply("x")]) as server:
         ask(server, PLAIN)
@@ -94,7 +94,7 @@ def test_an_answer_has_tokens_cost_model_and_request_id() -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("choices", ["none", "null_message"])
-def test_an_answer_without_a_message_is_an_answer_without_text(
+def test_b9_an_answer_without_a_message_is_an_answer_without_text(
     choices: str, *, whole: bool
 ) -> None:
     reply = Reply(choices=choices, finish_reason="content_filter", refuse=("stream",) * whole)  # type: ignore[arg-type]
@@ -107,7 +107,7 @@ def test_an_answer_without_a_message_is_an_answer_without_text(
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_hidden_thoughts_that_used_up_the_limit(*, whole: bool) -> None:
+def test_b2_hidden_thoughts_that_used_up_the_limit(*, whole: bool) -> None:
     reply = Reply(None, finish_reason="length", refuse=("stream",) * whole)
     with ChatServer([reply]) as server:
         answer = ask(server, PLAIN)
@@ -143,7 +143,7 @@ def test_tokens_that_the_provider_did_not_count_are_not_counted_here(
 # --- what it costs --------------------------------------------------------------------------------
 
 
-def test_a_price_that_is_not_listed_is_unknown_and_not_zero() -> None:
+def test_b12_a_price_that_is_not_listed_is_unknown_and_not_zero() -> None:
     module = litellm.load()
     unpriced = "twelvelabs.pegasus-1-2-v1:0"
     assert module.get_model_info(unpriced)["input_cost_per_token"] == 0  # what LiteLLM says
@@ -172,7 +172,7 @@ def test_an_answer_of_unknown_price_has_no_cost() -> None:
     ],
     ids=["listed", "computed"],
 )
-def test_an_answer_outlives_a_price_list_that_raises(
+def test_b13_an_answer_outlives_a_price_list_that_raises(
     prices: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = {"litellm_provider": "openai", "mode": "chat", **prices}

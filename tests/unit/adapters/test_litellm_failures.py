@@ -72,7 +72,7 @@ def test_a_wrong_key_and_an_unknown_model() -> None:
     assert "gpt-4.1" in failure.message
 
 
-def test_an_input_that_is_too_long_is_final() -> None:
+def test_b15_an_input_that_is_too_long_is_final() -> None:
     with ChatServer([Reply("x")], context=20) as server:
         failure = failure_of(make(server))
     assert (failure.reason, failure.retryable) == ("bad_request", False)
@@ -129,7 +129,7 @@ def test_a_call_ends_at_its_total_deadline(
     assert failure.message == "gpt-4.1 has not answered within 0.5 s"
 
 
-def test_a_silent_stream_ends_at_the_idle_deadline() -> None:
+def test_b16_a_silent_stream_ends_at_the_idle_deadline() -> None:
     failure, took = timed_out(Reply("x" * 99, silent=True), PLAIN, idle_timeout=0.3)
     assert took < 5
     assert failure.message == "the stream has been silent for 0.3 s in the middle of an answer"

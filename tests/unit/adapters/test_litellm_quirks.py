@@ -13,7 +13,7 @@ from tests.support.chat_server import ChatServer, refusal
 # --- models that refuse ---------------------------------------------------------------------------
 
 
-def test_a_model_that_refuses_a_schema_gets_it_in_the_prompt_from_then_on() -> None:
+def test_w42_b10_a_model_that_refuses_a_schema_gets_it_in_the_prompt_from_then_on() -> None:
     reply = Reply({"code": "x"}, refuse=("response_format",))
     with ChatServer([reply, reply]) as server:
         llm = make(server)
@@ -30,7 +30,7 @@ def test_a_model_that_refuses_a_schema_gets_it_in_the_prompt_from_then_on() -> N
     assert '"additionalProperties": false' not in refused["messages"][0]["content"]
 
 
-def test_a_model_that_may_ignore_a_schema_gets_it_in_the_prompt_too() -> None:
+def test_b10_a_model_that_may_ignore_a_schema_gets_it_in_the_prompt_too() -> None:
     with ChatServer([Reply({"code": "x"})]) as server:
         answer = ask(server, WITH_SCHEMA.model_copy(update={"model": "openai/nobody-knows"}))
     (request,) = server.requests
@@ -41,7 +41,7 @@ def test_a_model_that_may_ignore_a_schema_gets_it_in_the_prompt_too() -> None:
     )
 
 
-def test_refused_parameters_are_left_out_or_renamed_one_by_one() -> None:
+def test_b11_refused_parameters_are_left_out_or_renamed_one_by_one() -> None:
     call = WITH_SCHEMA.model_copy(update={"parameters": {"temperature": 0.2, "max_tokens": 50}})
     reply = Reply({"code": "x"}, refuse=("temperature", "max_tokens", "stream_options"))
     with ChatServer([reply]) as server:

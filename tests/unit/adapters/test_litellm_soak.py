@@ -44,7 +44,7 @@ async def growth(llm: LiteLlm, server: ChatServer) -> int:
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_calls() -> None:
+def test_b18_memory_does_not_grow_with_the_calls() -> None:
     turn = [Reply("x" * 60_000), Reply("y" * 60_000), refusal(500, "no")]
     with ChatServer(turn * (WARM + ROUNDS)) as server:
         assert asyncio.run(growth(make(server), server)) < GROWTH

@@ -59,7 +59,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("step", "cause", "packages", "asked", "said"), CASES)
-def test_each_wording_has_its_cause(
+def test_w46_each_wording_has_its_cause(
     step: str, cause: str, packages: tuple[str, ...], asked: str, said: str
 ) -> None:
     names = ("make it",) if step == "command" else tuple(asked.split())

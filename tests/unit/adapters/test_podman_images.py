@@ -38,16 +38,16 @@ def last(spec: ImageSpec, base: str = "sha256:1") -> Stage:
     ],
     ids=str,
 )
-def test_the_key_covers_all_that_an_image_is_made_of(change: dict[str, object]) -> None:
+def test_c10_the_key_covers_all_that_an_image_is_made_of(change: dict[str, object]) -> None:
     assert last(SPEC.model_copy(update=change)).key != last(SPEC).key
 
 
-def test_the_key_covers_the_content_of_the_base_and_not_its_name() -> None:
+def test_c10_the_key_covers_the_content_of_the_base_and_not_its_name() -> None:
     assert last(SPEC, "sha256:2").key != last(SPEC).key
     assert last(SPEC.model_copy(update={"base": "other"})).key == last(SPEC).key
 
 
-def test_the_key_covers_the_builder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c10_the_key_covers_the_builder(monkeypatch: pytest.MonkeyPatch) -> None:
     before = last(SPEC).key
     monkeypatch.setattr(images, "BUILDER", 999)
     raised = last(SPEC).key
@@ -90,7 +90,7 @@ def test_stages_without_content_are_left_out() -> None:
         "pandas\n",
     ],
 )
-def test_what_is_no_requirement_reaches_no_installer(name: str) -> None:
+def test_c2_what_is_no_requirement_reaches_no_installer(name: str) -> None:
     failure = invalid(ImageSpec(base="", requirements=("pytest", name)))
     assert failure is not None
     assert (failure.cause, failure.packages) == ("unknown_package", (name,))
@@ -99,7 +99,7 @@ def test_what_is_no_requirement_reaches_no_installer(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["git; id", "-o=x", "git-", "a\nb", "A", "", "git curl", "./x.deb", "git/sid", "git=1"]
 )
-def test_what_is_no_system_package_reaches_no_installer(name: str) -> None:
+def test_c2_what_is_no_system_package_reaches_no_installer(name: str) -> None:
     failure = invalid(ImageSpec(base="", system_packages=(name,)))
     assert failure is not None
     assert (failure.cause, failure.packages) == ("unknown_system_package", (name,))

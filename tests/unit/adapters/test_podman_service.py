@@ -79,7 +79,7 @@ def test_a_file_that_is_no_socket_is_reported(host: Host, tmp_path: Path) -> Non
         host().get("/info")
 
 
-def test_an_address_that_the_library_does_not_speak_names_the_remedy(host: Host) -> None:
+def test_c14_an_address_that_the_library_does_not_speak_names_the_remedy(host: Host) -> None:
     with pytest.raises(SandboxBroken, match="pip install --upgrade podman requests urllib3"):
         host(CONTAINER_HOST="http+nonsense://x").get("/info")
 

@@ -73,7 +73,7 @@ def test_a_build_that_is_not_wanted_any_more_leaves_nothing(tmp_path: Path, wish
     assert names(tmp_path) == []
 
 
-def test_a_build_has_a_limit_of_time(tmp_path: Path, wish: Wish) -> None:
+def test_c9_a_build_has_a_limit_of_time(tmp_path: Path, wish: Wish) -> None:
     failure = Environments(tmp_path, seconds=0.0).build(EMPTY, wish)
     assert isinstance(failure, BuildFailure)
     assert failure.cause == "timeout"

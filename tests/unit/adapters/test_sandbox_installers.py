@@ -41,7 +41,7 @@ COMPLAINTS = {
 
 
 @pytest.mark.parametrize("log", COMPLAINTS, ids=range(len(COMPLAINTS)))
-def test_a_complaint_has_a_cause(log: str) -> None:
+def test_w46_a_complaint_has_a_cause(log: str) -> None:
     assert diagnose(log) == COMPLAINTS[log]
 
 

@@ -135,7 +135,7 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("argument", "options", "call"), WRONG)
-def test_a_wrong_argument_is_named_before_anything_happens(
+def test_w38_w40_a_wrong_argument_is_named_before_anything_happens(
     argument: str, options: dict[str, Any], call: dict[str, Any]
 ) -> None:
     store, llm = MemoryStore(), ScriptedLlm(HAPPY)
@@ -146,7 +146,7 @@ def test_a_wrong_argument_is_named_before_anything_happens(
     assert llm.calls == ()
 
 
-def test_a_limit_of_money_needs_a_known_price() -> None:
+def test_b12_a_limit_of_money_needs_a_known_price() -> None:
     with pytest.raises(ValueError, match="budget: the price of openai/some-model is unknown"):
         agent(llm=None, model="openai/some-model", budget=Budget(usd=1.0)).generate("Add.")
 
@@ -157,7 +157,7 @@ def test_a_model_without_a_provider_is_refused(model: str) -> None:
         agent(llm=None, model=model).generate("Write add(a, b).")
 
 
-def test_arguments_are_never_changed(tmp_path: Path) -> None:
+def test_w37_arguments_are_never_changed(tmp_path: Path) -> None:
     data = tmp_path / "d.csv"
     data.write_text("a,b\n1,2\n")
     given: dict[str, Any] = {

@@ -158,7 +158,7 @@ def test_a_large_file_is_read_in_part_and_says_so(
     assert LARGEST_READ > 1000
 
 
-def test_the_seed_alone_decides_which_rows_are_drawn(tmp_path: Path) -> None:
+def test_x04_x05_the_seed_alone_decides_which_rows_are_drawn(tmp_path: Path) -> None:
     frame = pd.DataFrame({"n": range(1000), "word": ["x"] * 1000}, index=[7] * 1000)
     one, same, other = (describe(frame, tmp_path, seed=s).description for s in (1, 1, 2))
     assert one == same

@@ -74,7 +74,7 @@ def test_the_live_session_is_the_fold_of_its_tape() -> None:
         assert fold(AUTOCODER, ID, made.records[:number]) == session
 
 
-def test_a_missing_sandbox_ends_the_session_before_a_model_is_paid() -> None:
+def test_a15_a_missing_sandbox_ends_the_session_before_a_model_is_paid() -> None:
     made = asyncio.run(play(HAPPY, builds=[broke("no podman here", missing=True)]))
     assert made.path[-1] == ("sandbox_broke", "Done")
     assert made.session.totals.calls == 0

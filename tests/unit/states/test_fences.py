@@ -36,7 +36,7 @@ prose = st.sampled_from(
 
 
 @given(codes, fences, words, prose, prose, st.integers(0, 3))
-def test_code_comes_back_out_of_any_fence(
+def test_b6_b7_code_comes_back_out_of_any_fence(
     code: str, fence: str, word: str, before: str, after: str, indent: int
 ) -> None:
     inside = f"{fence}{word}\n{code}\n{fence}"
@@ -46,7 +46,7 @@ def test_code_comes_back_out_of_any_fence(
 
 
 @given(codes)
-def test_code_without_a_fence_is_left_alone(code: str) -> None:
+def test_b7_code_without_a_fence_is_left_alone(code: str) -> None:
     assert python_code(f"\n{code}\n\n") == code
 
 
@@ -83,5 +83,5 @@ def test_what_holds_no_code_comes_back_as_it_is() -> None:
         ("`code` and ```more```", False),
     ],
 )
-def test_a_fence_that_nothing_closes_is_seen(text: str, opened: bool) -> None:
+def test_b8_a_fence_that_nothing_closes_is_seen(text: str, opened: bool) -> None:
     assert has_open_fence(text) is opened

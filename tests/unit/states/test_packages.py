@@ -37,7 +37,7 @@ from codetape.states.stdlib import STDLIB
         ("Flask_Login", "flask-login"),
     ],
 )
-def test_an_import_leads_to_its_distribution(imported: str, distribution: str) -> None:
+def test_c4_an_import_leads_to_its_distribution(imported: str, distribution: str) -> None:
     assert distribution_of(imported) == distribution
 
 
@@ -53,11 +53,11 @@ def test_an_import_leads_to_its_distribution(imported: str, distribution: str) -
         ("ruamel.yaml.YAML", "ruamel-yaml"),
     ],
 )
-def test_the_longest_dotted_prefix_wins(imported: str, distribution: str) -> None:
+def test_c5_the_longest_dotted_prefix_wins(imported: str, distribution: str) -> None:
     assert distribution_of(imported) == distribution
 
 
-def test_a_shorter_prefix_in_the_table_does_not_hide_a_longer_one(
+def test_c5_a_shorter_prefix_in_the_table_does_not_hide_a_longer_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(DISTRIBUTIONS, "google.cloud", "nobody-asked")
@@ -66,17 +66,17 @@ def test_a_shorter_prefix_in_the_table_does_not_hide_a_longer_one(
 
 
 @pytest.mark.parametrize("imported", ["google", "google.cloud.nobody", "azure.nobody", "backports"])
-def test_a_shared_first_part_is_nobodys_distribution(imported: str) -> None:
+def test_c5_a_shared_first_part_is_nobodys_distribution(imported: str) -> None:
     assert distribution_of(imported) is None
 
 
 @pytest.mark.parametrize("imported", ["solution", "solution.add", "test_solution", "conftest"])
-def test_what_the_session_provides_is_asked_of_no_index(imported: str) -> None:
+def test_c6_what_the_session_provides_is_asked_of_no_index(imported: str) -> None:
     assert distribution_of(imported) is None
 
 
 @pytest.mark.parametrize("imported", ["models", "utils.text", "src.models", "config", "helpers"])
-def test_names_that_every_project_has_are_asked_of_no_index(imported: str) -> None:
+def test_c6_names_that_every_project_has_are_asked_of_no_index(imported: str) -> None:
     assert distribution_of(imported) is None
 
 
@@ -146,7 +146,7 @@ def test_a_requirement_has_one_form(text: str, form: str) -> None:
         "föö",
     ],
 )
-def test_what_is_no_package_name_is_refused_and_quoted(text: str) -> None:
+def test_c2_what_is_no_package_name_is_refused_and_quoted(text: str) -> None:
     with pytest.raises(ValueError, match="is no package name") as caught:
         requirement(text)
     assert repr(text) in str(caught.value)
@@ -172,7 +172,7 @@ def test_debian_names_are_taken(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["-y", "a b", "curl;id", "curl\nrm", "Curl", "a", "", "libx=1.2", "$(id)", "/x.deb"]
 )
-def test_what_is_no_debian_name_is_refused_and_quoted(text: str) -> None:
+def test_c2_what_is_no_debian_name_is_refused_and_quoted(text: str) -> None:
     with pytest.raises(ValueError, match="is no system package name") as caught:
         system_package(text)
     assert repr(text) in str(caught.value)

@@ -222,7 +222,7 @@ def test_a_refused_event_changes_nothing() -> None:
     assert session == before
 
 
-def test_nothing_leaves_done() -> None:
+def test_a14_nothing_leaves_done() -> None:
     assert MACHINE.accepts(DONE) == ()
 
 

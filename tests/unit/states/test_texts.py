@@ -22,7 +22,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_what_json_spells_can_be_stored_and_twice_is_once(value: Any) -> None:
+def test_b17_what_json_spells_can_be_stored_and_twice_is_once(value: Any) -> None:
     read: Any = json_object(json.dumps(value))
     canonical(read).encode()
     assert "\\u0000" not in canonical(read)
