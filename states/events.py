@@ -93,6 +93,7 @@ class Forked(Event):
     """The tape goes on from event `seq` of the session `parent`, whose events are its first ones.
 
     `job` is what is asked for from here on, None if that is as it was; `changed` names what differs.
+    `given` says that the next event tells of an outcome which did not happen: a person gave it.
     """
 
     name = "forked"
@@ -100,6 +101,7 @@ class Forked(Event):
     seq: int
     job: Job | None = None
     changed: tuple[str, ...] = ()
+    given: bool = False
 
 
 class SandboxReady(Built):

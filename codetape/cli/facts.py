@@ -123,7 +123,8 @@ def _outside(event: e.Event) -> tuple[str, ...]:
             return (event.text,)
         case e.Forked():
             changed = f"with another {listed(event.changed)}" if event.changed else ""
-            return (f"from event {event.seq} of {event.parent}", changed)
+            given = "the next outcome is given, it did not happen" if event.given else ""
+            return (f"from event {event.seq} of {event.parent}", changed, given)
     return ()
 
 
