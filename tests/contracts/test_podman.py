@@ -15,9 +15,9 @@ from typing import Any, ClassVar, TypeVar
 
 import pytest
 
+from codetape.adapters.owner import current_owner
 from codetape.adapters.sandbox.podman import PodmanSandbox, Settings
 from codetape.adapters.sandbox.podman.service import OwnService
-from codetape.adapters.owner import current_owner
 from codetape.engine.ports import Sandbox, SandboxBroken
 from codetape.states.values import (
     BuildFailure,

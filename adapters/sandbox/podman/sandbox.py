@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from codetape.adapters.owner import alive, current_owner
 from codetape.adapters.sandbox.podman.containers import OWNER, Containers
 from codetape.adapters.sandbox.podman.images import Images
 from codetape.adapters.sandbox.podman.jobs import Cancelled, Job
@@ -21,7 +22,6 @@ from codetape.adapters.sandbox.podman.running import INPUTS, Run, Shape, ours
 from codetape.adapters.sandbox.podman.service import Missing, Service, broken
 from codetape.adapters.sandbox.podman.settings import Settings
 from codetape.adapters.sandbox.podman.tars import of_bytes
-from codetape.adapters.owner import alive, current_owner
 from codetape.states.values import BuildFailure, ImageRef, ImageSpec, Limits, RunOutcome, RunSpec
 
 T = TypeVar("T")
@@ -36,8 +36,9 @@ class PodmanSandbox:
 
     `base` is the image that others are built on, for specs that name none; it has to have Python 3.
     `session` is written to each container's labels. `registry_secret` is the name of the variable
-    with "user:password" for the registry of the base image. `outputs` is the folder in which each run gets a
-    folder of its own for what it left; a fresh temporary one by default, which outlives the sandbox.
+    with "user:password" for the registry of the base image. `outputs` is the folder in which each run
+    gets a folder of its own for what it left; a fresh temporary one by default, which outlives the
+    sandbox.
     `environment` is where addresses, settings and the values of secrets are looked up (this
     process's own by default). Nothing is connected or started before the first use.
     """
