@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from codetape.running import RunFailed
     from codetape.states.job import Budget
     from codetape.states.machine import IllegalTransition
+    from codetape.tapes import fork, open_tape
     from codetape.task import Task
     from codetape.values import Dir, File, ImageConfig, Resources, Secret
 
@@ -53,6 +54,8 @@ _HOMES = {
     "StoreUnusable": "codetape.engine.ports",
     "Task": "codetape.task",
     "UnknownSession": "codetape.engine.ports",
+    "fork": "codetape.tapes",
+    "open_tape": "codetape.tapes",
 }
 
 __all__ = [
@@ -75,6 +78,8 @@ __all__ = [
     "StoreUnusable",
     "Task",
     "UnknownSession",
+    "fork",
+    "open_tape",
 ]
 
 
