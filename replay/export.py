@@ -7,7 +7,8 @@ A line is one JSON value in its canonical form, so that a file has exactly one f
     {"at":"…","data":{…},"dest":"…","event":1,"hash":"…","name":"…", …}
     {"end":2,"head":"<hash of the last event>"}
 
-Equal tapes give equal files, byte for byte.
+An event that a fork has inherited names the session that wrote it, so that its hash can be checked:
+the file of a fork needs no other. Equal tapes give equal files, byte for byte.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ def tape_lines(source: Source, session: str) -> Iterator[str]:
     for row in source.read(session):
         data = _data(row)
         if count == 0:
-            yield canonical(header_of(row, data))
+            yield canonical(header_of(row, data, session))
         for name, body in blobs_of(row, source.get_blob):
             if name not in written:
                 written.add(name)
                 yield canonical({"blob": name, "text": body.decode()})
-        yield canonical(event_line(row, data))
+        yield canonical(event_line(row, data, session))
         head, count = row.hash, row.seq
     if count == 0:
         raise UnknownSession(session)
@@ -73,8 +74,11 @@ def _data(row: StoredEvent) -> Any:
     raise DamagedTape(row.session, row.seq, "its data is no JSON in canonical form")
 
 
-def header_of(row: StoredEvent, data: Any) -> dict[str, Any]:
-    """Return the header of a tape that begins with `row`. Raises DamagedTape for another event."""
+def header_of(row: StoredEvent, data: Any, session: str) -> dict[str, Any]:
+    """Return the header of the tape of `session`, which begins with `row`.
+
+    Raises DamagedTape for an event that opens no session.
+    """
     try:
         rules, workflow = data["rules"], data["workflow"]
     except (KeyError, TypeError) as error:
@@ -85,7 +89,7 @@ def header_of(row: StoredEvent, data: Any) -> dict[str, Any]:
         "encoding": codec.FORMAT,
         "format": FORMAT,
         "rules": rules,
-        "session": row.session,
+        "session": session,
         "workflow": workflow,
     }
 
@@ -115,9 +119,11 @@ def blobs_of(row: StoredEvent, get_blob: Callable[[str], bytes]) -> Iterator[tup
     yield from needed.items()
 
 
-def event_line(row: StoredEvent, data: Any) -> dict[str, Any]:
-    """Return the line of an event; its session stands in the header."""
+def event_line(row: StoredEvent, data: Any, session: str) -> dict[str, Any]:
+    """Return the line of an event; its session stands in the header, unless it is another one."""
+    inherited = {"session": row.session} if row.session != session else {}
     return {
+        **inherited,
         "at": row.at,
         "data": data,
         "dest": row.dest,

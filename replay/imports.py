@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -67,36 +68,62 @@ def import_tape(path: Path, store: EventStore, owner: str = "an import") -> Tape
     """Put the tape of a file into a store, under its own session id, and return it.
 
     A session that is there already stays as it is if it is equal, and is completed if the file goes
-    on from its end. Raises BadTapeFile before anything is written, OtherContent, SessionOwned, and
-    what `EventStore.append` raises; an import that was cut off can be made again.
+    on from its end. A fork brings what it has inherited: the sessions that it came from, up to where
+    it left them, unless they are there. Raises BadTapeFile before anything is written, OtherContent,
+    SessionOwned, and what `EventStore.append` raises; an import that was cut off can be made again.
     """
     tape = read_tape_file(path)
-    known = _known(store, tape.session)
-    there = known or ()
-    for one, other in zip(there, (*tape.rows, None), strict=False):
-        if one != other:
-            raise OtherContent(tape.session, one.seq)
-    if len(there) < len(tape):
-        _append(store, tape, None if known is None else len(there), owner)
+    written = groupby(tape.rows, lambda row: row.session)
+    parts = [_Part(session, tuple(rows)) for session, rows in written]
+    if parts[-1].session != tape.session:  # a fork without an event of its own
+        raise BadTapeFile(path, 1, len(tape), "it ends before the fork has begun")
+    known = [_known(store, part, whole=part is parts[-1]) for part in parts]
+    for at, (part, there) in enumerate(zip(parts, known, strict=True)):
+        if there is None or there < len(part.rows):
+            _append(store, tape, parts[: at + 1], there, owner)
     return tape
 
 
-def _known(store: EventStore, session: str) -> tuple[StoredEvent, ...] | None:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The events of a tape that one session has written."""
+
+    session: str
+    rows: tuple[StoredEvent, ...]
+
+
+def _known(store: EventStore, part: _Part, *, whole: bool) -> int | None:
+    """Return how many of the events are there, None if the session is not.
+
+    An ancestor may have gone on. Raises OtherContent.
+    """
+    before = part.rows[0].seq - 1
     try:
-        return tuple(store.read(session))
+        there = [row for row in store.read(part.session, before) if row.session == part.session]
     except UnknownSession:
         return None
+    for one, other in zip(there, (*part.rows, None), strict=False):
+        if other is None and not whole:
+            break
+        if one != other:
+            raise OtherContent(part.session, one.seq)
+    return min(len(there), len(part.rows))
 
 
-def _append(store: EventStore, tape: TapeFile, after: int | None, owner: str) -> None:
-    """Append what follows event `after`; None: the session is not there yet."""
-    if after is None:
-        name = json.loads(tape.rows[0].data)["job"]["name"]
-        lease = store.create(tape.session, tape.workflow, name, owner)
+def _append(
+    store: EventStore, tape: TapeFile, parts: list[_Part], there: int | None, owner: str
+) -> None:
+    """Append what is not `there` of the last part; None: the session is not there yet."""
+    part = parts[-1]
+    if there is not None:
+        lease = store.acquire(part.session, owner)
+    elif len(parts) > 1:
+        lease = store.fork(part.session, parts[-2].session, part.rows[0].seq - 1, owner)
     else:
-        lease = store.acquire(tape.session, owner)
+        name = json.loads(tape.rows[0].data)["job"]["name"]
+        lease = store.create(part.session, tape.workflow, name, owner)
     try:
-        for row in tape.rows[after or 0 :]:
+        for row in part.rows[there or 0 :]:
             store.append(lease, row, dict(blobs_of(row, tape.get_blob)))
     finally:
         store.release(lease)
@@ -190,12 +217,13 @@ class _Reading:
 
     def _row(self, line: dict[str, Any], header: dict[str, Any]) -> StoredEvent:
         """Return the row of an event's line: these fields, of these types, and no others."""
-        if {name: type(value) for name, value in line.items()} not in _FORMS:
+        fields = {name: type(value) for name, value in line.items()}
+        writer = fields.pop("session", str)  # of an inherited event another session
+        if fields not in _FORMS or writer is not str or line.get("session") == header["session"]:
             raise self._bad("it does not have the fields of an event")
         row = {name: line[name] for name in line.keys() - {"event", "data"}}
-        return StoredEvent(
-            session=header["session"], seq=line["event"], data=canonical(line["data"]), **row
-        )
+        row.setdefault("session", header["session"])
+        return StoredEvent(seq=line["event"], data=canonical(line["data"]), **row)
 
     def _check_blobs(self, row: StoredEvent) -> None:
         """The blobs since the last event are those that this one needs first, in their order."""
@@ -209,7 +237,7 @@ class _Reading:
 
     def _check_header(self, row: StoredEvent, data: Any, header: dict[str, Any]) -> None:
         try:
-            expected = {**header_of(row, data), "encoding": header["encoding"]}
+            expected = {**header_of(row, data, header["session"]), "encoding": header["encoding"]}
         except DamagedTape as damage:
             raise self._bad(damage.reason) from damage
         if canonical(expected) != canonical(header):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from codetape.engine import codec
 from codetape.engine.tape import Recorded, Source
 from codetape.replay.rules import WORKFLOWS, opened
-from codetape.states.events import Event
+from codetape.states.events import Event, Forked
 from codetape.states.session import Session
 from codetape.states.workflow import Workflow
 
@@ -15,7 +17,16 @@ from codetape.states.workflow import Workflow
 def open_tape(source: Source, session: str, workflows: Sequence[Workflow] = WORKFLOWS) -> Tape:
     """Read the tape of a session. Raises UnknownSession, DamagedTape, UnreadableEvent, UnknownRules."""
     rules, records = opened(source, session, workflows)
-    return Tape(session, rules, tuple(records))
+    return Tape(session, rules, tuple(records), source)
+
+
+def stored_request(get_blob: Callable[[str], bytes], key: str) -> dict[str, Any] | None:
+    """Return what was asked when the tape was made, None if that is not there any more."""
+    try:
+        body = codec.unpack_json(get_blob(key).decode(), get_blob)
+    except (KeyError, ValueError):
+        return None
+    return body if isinstance(body, dict) and "request" in body else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,23 @@ class Step:
         return self.record.dest
 
     @property
+    def inherited(self) -> bool:
+        """True if another session has written the event, and this one is its fork."""
+        return self.record.session != self.tape.id
+
+    @property
+    def request(self) -> dict[str, Any] | None:
+        """What was asked: its name and all that it said. None if nothing was, or if it is gone."""
+        if self.record.request_key is None:
+            return None
+        return stored_request(self.tape.source.get_blob, self.record.request_key)
+
+    @property
+    def request_name(self) -> str:
+        """The name of what was asked; empty if nothing was."""
+        return str((self.request or {}).get("request", ""))
+
+    @property
     def session(self) -> Session:
         """The session after the event, under today's rules. Raises IllegalTransition."""
         return self.tape.session_at(self.seq)
@@ -55,12 +83,35 @@ class Step:
 class Tape:
     """The events of a session, numbered from 1: `tape[12]`, `tape[-1]`, `for step in tape`."""
 
-    def __init__(self, id: str, rules: Workflow, records: Sequence[Recorded]) -> None:
+    def __init__(
+        self, id: str, rules: Workflow, records: Sequence[Recorded], source: Source
+    ) -> None:
         self.id = id
-        self.workflow = rules.name
-        self._rules = rules
+        self.rules = rules
+        self.source = source
         self._records = records
         self._sessions = [rules.blank(id)]  # as far as somebody asked
+
+    @property
+    def workflow(self) -> str:
+        """The name of its rules."""
+        return self.rules.name
+
+    @property
+    def inherited(self) -> int:
+        """How many of the first events are those of the session that this one is a fork of."""
+        return sum(record.session != self.id for record in self._records)
+
+    @property
+    def simulated(self) -> bool:
+        """True if an outcome on it was given by a person: what follows need not hold."""
+        return any(isinstance(r.event, Forked) and r.event.given for r in self._records)
+
+    @property
+    def parent(self) -> str | None:
+        """The session that this one is a fork of, None if it is none."""
+        forks = [r.event.parent for r in self._records if isinstance(r.event, Forked)]
+        return forks[-1] if forks else None
 
     def __len__(self) -> int:
         return len(self._records)
@@ -84,7 +135,7 @@ class Tape:
             seq = self[seq].seq
         while len(self._sessions) <= seq:
             event = self._records[len(self._sessions) - 1].event
-            self._sessions.append(self._rules.advance(self._sessions[-1], event))
+            self._sessions.append(self.rules.advance(self._sessions[-1], event))
         return self._sessions[seq]
 
     def __repr__(self) -> str:

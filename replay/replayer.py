@@ -17,14 +17,15 @@ from codetape.engine.ports import DamagedTape
 from codetape.engine.tape import Recorded, Source
 from codetape.replay import drift
 from codetape.replay.drift import Difference, Report
+from codetape.replay.reading import stored_request
 from codetape.replay.rules import WORKFLOWS, UnknownRules, opened
-from codetape.states.events import Cancelled, Event, Noted, Paused, Resumed, SessionOpened
+from codetape.states.events import Cancelled, Event, Forked, Noted, Paused, Resumed, SessionOpened
 from codetape.states.machine import IllegalTransition, State
 from codetape.states.requests import Request
 from codetape.states.session import Session
 from codetape.states.workflow import Workflow
 
-OUTSIDE = (SessionOpened, Paused, Resumed, Noted, Cancelled)
+OUTSIDE = (SessionOpened, Forked, Paused, Resumed, Noted, Cancelled)
 """Events that no rule brings about: somebody decided them."""
 
 
@@ -135,13 +136,8 @@ class Replayer:
         body = self._body(key)
         return str(body["request"]) if body else f"a request whose content is not kept ({key[:12]})"
 
-    def _body(self, key: str) -> dict[str, object] | None:
-        """What was asked when the tape was made, None if that is not there any more."""
-        try:
-            body = codec.unpack_json(self._get_blob(key).decode(), self._get_blob)
-        except (KeyError, ValueError):
-            return None
-        return body if isinstance(body, dict) and "request" in body else None
+    def _body(self, key: str) -> dict[str, Any] | None:
+        return stored_request(self._get_blob, key)
 
     # --- is this what they make of what came back? ------------------------------------------------
 

@@ -46,11 +46,14 @@ def explained(error: Exception) -> tuple[str, int] | None:
     """Return the line and the exit code for an error of the library; None if it is a fault of ours."""
     from codetape.engine.codec import UnreadableEvent
     from codetape.engine.ports import SandboxBroken, StoreError, UnknownSession
+    from codetape.replay.imports import BadTapeFile
     from codetape.running import RunFailed
 
     match error:
         case UnknownSession():
             return f"{error}; `codetape sessions` lists them", USAGE
+        case BadTapeFile():
+            return str(error), NOT_PASSED
         case StoreError() | UnreadableEvent() | SandboxBroken():
             return str(error), INFRASTRUCTURE
         case RunFailed():

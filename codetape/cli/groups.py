@@ -13,6 +13,7 @@ COMMANDS = {
     "sessions": "List the sessions of a store.",
     "show": "Show a session: result, events, code, tests or prompts.",
     "resume": "Go on with a session that was interrupted.",
+    "fork": "Start a session from an event of another one.",
     "replay": "Check that today's rules do what a tape says.",
     "export": "Write a tape to one file.",
     "doctor": "Say what works here and what is missing.",

@@ -13,7 +13,7 @@ from codetape.cli.text import counted, duration, listed, money, one_line
 if TYPE_CHECKING:
     from codetape.cli.screen import Screen
     from codetape.result import Result
-    from codetape.states.session import Totals
+    from codetape.states.session import Session, Totals
 
 SHOWN = 5
 """So many failures are shown one by one."""
@@ -47,8 +47,17 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "model", f"{session.job.model}, {counted(paid.calls, 'call')}, {tokens}"
     yield "cost", money(paid.cost) if paid.cost is not None else _unpriced(paid)
     yield "time", duration(session.seconds)
+    if session.inherited_seconds or session.inherited.calls:
+        yield "itself", _spent(session.own, session.seconds - session.inherited_seconds)
+        yield "inherited", _spent(session.inherited, session.inherited_seconds)
     yield "packages", listed(result.detected_packages, "")
     yield "system packages", listed(result.detected_system_packages, "")
+
+
+def _spent(paid: Totals, seconds: float) -> str:
+    tokens = f"{paid.input_tokens:,} tokens in, {paid.output_tokens:,} out"
+    parts = (counted(paid.calls, "call"), tokens, f"cost {money(paid.cost)}", duration(seconds))
+    return ", ".join(filter(None, parts))
 
 
 def _unpriced(paid: Totals) -> str:
@@ -74,6 +83,7 @@ def as_json(result: Result) -> str:
         "input_tokens": result.total_input_tokens,
         "output_tokens": result.total_output_tokens,
         "cost_usd": result.cost,
+        "inherited": _inherited(session),
         "solution": solution.code if solution else None,
         "tests": result.tests,
         "requirements": list(session.spec.requirements),
@@ -82,6 +92,16 @@ def as_json(result: Result) -> str:
         "failures": [_failure(failure) for failure in result.failures],
     }
     return json.dumps(facts, indent=2)
+
+
+def _inherited(session: Session) -> dict[str, Any]:
+    """What of these totals was paid by the session that this one is a fork of."""
+    return {
+        "model_calls": session.inherited.calls,
+        "input_tokens": session.inherited.input_tokens,
+        "output_tokens": session.inherited.output_tokens,
+        "cost_usd": session.inherited.cost,
+    }
 
 
 def _failure(failure: Any) -> dict[str, Any]:

@@ -2,38 +2,98 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
-from codetape.cli.stores import reading, store_option
+from codetape.cli.stores import reading, short, store_option
 
 if TYPE_CHECKING:
     from codetape.engine.ports import EventStore, SessionRow
 
+NEWEST = 50
+"""So many sessions are listed."""
+
+HEADERS = (
+    *("session", "name", "state", "events", "calls", "tokens", "cost"),
+    *("last event", "changed"),
+)
+
 
 @click.command()
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    default=NEWEST,
+    show_default=True,
+    metavar="N",
+    help="List the N that changed last; 0 lists all.",
+)
 @store_option
-def command(store: str | None) -> None:
-    """List the sessions of a store, the newest last.
+def command(limit: int, store: str | None) -> None:
+    """List the sessions of a store, the newest last, and below each one its forks.
+
+    Calls, tokens and cost are what a session has paid itself; what a fork has inherited is counted
+    where it was paid. A fork's events are counted with those that it shares.
 
     Example: codetape sessions --store work.db
     """
     from codetape.cli.screen import screen
 
+    shown = screen()
     with reading(store) as opened:
-        rows = [_row(opened, row) for row in opened.sessions()]
+        every = opened.sessions()
+        newest = sorted(every, key=lambda row: row.updated_at)[-limit:] if limit else every
+        rows = [_row(opened, row, depth) for row, depth in as_tree(every, newest)]
     if not rows:
-        screen().line("The store has no session yet.")
+        shown.line("The store has no session yet.")
         return
-    screen().table(("session", "name", "state", "events", "last event", "changed"), rows)
+    shown.table(HEADERS, rows)
+    if len(newest) < len(every):
+        left = len(every) - len(newest)
+        shown.line(f"{left:,} older ones are not listed: --limit 0 lists all.", "dim")
 
 
-def _row(store: EventStore, row: SessionRow) -> tuple[str, ...]:
-    """One row; of the tape only the last event is read."""
+def as_tree(
+    every: Iterable[SessionRow], some: Iterable[SessionRow]
+) -> Iterator[tuple[SessionRow, int]]:
+    """Yield `some` in the order of `every`, forks below their parents, each with its depth."""
+    wanted = {row.id for row in some}
+    listed = [row for row in every if row.id in wanted]
+    forks: dict[str | None, list[SessionRow]] = {}
+    for row in listed:
+        forks.setdefault(row.parent if row.parent in wanted else None, []).append(row)
+
+    waiting = [(row, 0) for row in reversed(forks.get(None, []))]
+    while waiting:
+        row, depth = waiting.pop()
+        yield row, depth
+        waiting += [(fork, depth + 1) for fork in reversed(forks.get(row.id, []))]
+
+
+def _row(store: EventStore, row: SessionRow, depth: int) -> tuple[str, ...]:
+    """One row; of the tape only the session's own events are read."""
+    branch = f"{'   ' * (depth - 1)}└─ " if depth else ""
+    name = (
+        f"{row.name}, fork of {short(row.parent)} at {row.parent_seq}" if row.parent else row.name
+    )
     state = f"{row.state}, running" if row.owner else row.state
-    return (row.id, row.name, state, str(row.seq), _last(store, row), ago(row.updated_at))
+    head = (f"{branch}{row.id}", name, state, str(row.seq))
+    return (*head, *_paid(store, row), _last(store, row), ago(row.updated_at))
+
+
+def _paid(store: EventStore, row: SessionRow) -> tuple[str, str, str]:
+    from codetape.cli.text import money
+    from codetape.engine.ports import DamagedTape
+    from codetape.replay.totals import own_totals
+
+    try:
+        paid = own_totals(store, row)
+    except DamagedTape:
+        return "", "", ""  # the other sessions can be listed all the same
+    return str(paid.calls), f"{paid.input_tokens + paid.output_tokens:,}", money(paid.cost)
 
 
 def _last(store: EventStore, row: SessionRow) -> str:
@@ -42,7 +102,7 @@ def _last(store: EventStore, row: SessionRow) -> str:
     try:
         return next((event.name for event in store.read(row.id, row.seq - 1)), "")
     except DamagedTape:
-        return "damaged"  # the other sessions can be listed all the same
+        return "damaged"
 
 
 def ago(moment: str) -> str:

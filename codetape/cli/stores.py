@@ -14,12 +14,8 @@ from codetape.cli.exits import USAGE, Failed
 if TYPE_CHECKING:
     from codetape.engine.ports import EventStore
 
-LAST = "last"
 SHORT = 8
 """So many characters of an id stand in a hint."""
-
-NAMED = 5
-"""So many sessions are named where a prefix fits several."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,17 +63,9 @@ def find_session(store: EventStore, name: str) -> str:
 
     Raises UnknownSession.
     """
-    from codetape.engine.ports import UnknownSession
+    from codetape.tapes import find_session
 
-    rows = store.sessions()
-    if name == LAST and rows:
-        return max(reversed(rows), key=lambda row: row.updated_at).id  # of equals, the newest
-    found = tuple(row.id for row in rows if row.id.startswith(name))
-    if name in found:
-        return name
-    if len(found) != 1 or not name:
-        raise UnknownSession(name, found[:NAMED] if name else ())
-    return found[0]
+    return find_session(store, name)
 
 
 def short(session: str) -> str:

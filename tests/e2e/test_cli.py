@@ -253,8 +253,11 @@ def test_sessions(tape: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "sessions", "--store", tape)
     header, only = out.splitlines()
     assert code == 0
-    assert header.split() == ["SESSION", "NAME", "STATE", "EVENTS", "LAST", "EVENT", "CHANGED"]
-    assert only.split()[1:5] == ["generate", "Done", "11", "tests_passed"]
+    assert header.split() == (
+        "SESSION NAME STATE EVENTS CALLS TOKENS COST LAST EVENT CHANGED".split()
+    )
+    assert only.split()[1:5] == ["generate", "Done", "11", "5"]
+    assert only.split()[6:8] == ["unknown", "tests_passed"]
 
 
 def test_store_is_found_by_its_variable(

@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 from codetape.adapters.store.memory import MemoryStore
 from codetape.engine import codec
 from codetape.engine.ports import StoredEvent
-from codetape.replay.export import export_tape
+from codetape.replay.export import export_tape, tape_lines
 from codetape.replay.imports import import_tape, read_tape_file
 from codetape.replay.reading import open_tape
 from codetape.replay.replayer import OUTSIDE, replay
+from codetape.replay.totals import own_totals
 from codetape.states.machine import State
 from codetape.states.values import canonical
 from codetape.states.workflow import AUTOCODER
+from tests.support.forks import forked, resumed
 from tests.support.sessions import ID
 from tests.unit.replay.sessions import (
     Script,
@@ -51,6 +53,32 @@ def test_every_session_replays_and_travels(script: Script) -> None:
         assert one.read_bytes() == two.read_bytes()
         assert read_tape_file(one) == tape_of(store)
     assert list(other.read(ID)) == list(store.read(ID))
+
+
+@given(scripts, scripts, st.data())
+@FEW
+def test_every_session_can_be_forked_anywhere(
+    script: Script, other: Script, data: st.DataObject
+) -> None:
+    """The fork goes on to an end of its own, whatever comes; the parent's tape stays as it is."""
+    store, copy = MemoryStore(), MemoryStore()
+    live = played(script, store)
+    before = list(tape_lines(store, ID))
+    at = data.draw(st.integers(1, live.seq - 1))
+    job = data.draw(st.sampled_from([None, other.job]))
+    forked(store, at, job=job)
+    made = resumed(store, "fork00000001", other.answers, other.runs)
+    assert made.session.done
+    assert list(tape_lines(store, ID)) == before
+    assert list(store.read("fork00000001"))[:at] == list(store.read(ID))[:at]
+    report = replay(store, "fork00000001", keep_going=True)
+    assert (report.differences, report.events) == ((), made.session.seq)
+    assert made.session.own == own_totals(store, store.sessions()[-1])
+    with TemporaryDirectory() as folder:
+        export_tape(store, "fork00000001", Path(folder, "one"))
+        import_tape(Path(folder, "one"), copy)
+    lines = list(tape_lines(copy, "fork00000001"))
+    assert lines == list(tape_lines(store, "fork00000001"))
 
 
 # --- a tape that says something else --------------------------------------------------------------

@@ -57,6 +57,10 @@ CASES: list[tuple[Event, str]] = [
         e.SessionOpened(job=Job(prompt="x", model="m"), workflow="autocoder", rules=1),
         "model m; sandbox auto; at most 10 attempts",
     ),
+    (
+        e.Forked(parent="s", seq=3, changed=("model", "limits")),
+        "from event 3 of s; with another model, limits",
+    ),
     (e.SandboxReady(image=IMAGE), "Python 3.11; found; 0.50 s"),
     (
         e.ConstraintParsed(

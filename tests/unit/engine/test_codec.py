@@ -100,7 +100,7 @@ def test_an_old_version_goes_through_its_upcasts(monkeypatch: pytest.MonkeyPatch
 def test_event_names_are_stable_and_differ() -> None:
     """A name is on every tape that has the event: it may be added, never changed."""
     assert [event.name for event in EVENTS] == (
-        "session_opened sandbox_ready constraint_parsed planned "
+        "session_opened forked sandbox_ready constraint_parsed planned "
         "code_written fixes_verified tests_written "
         "tests_patched patch_refused patches_verified image_built package_rejected "
         "package_replaced build_failed tests_passed tests_failed tests_not_collected "
