@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from codetape.adapters.sandbox.gate import Decision, Package, allow_only
     from codetape.agent import AutoCoderAgent
     from codetape.engine.ports import (
         ConcurrentAppend,
@@ -38,6 +39,9 @@ _HOMES = {
     "AutoCoderAgent": "codetape.agent",
     "Budget": "codetape.states.job",
     "ConcurrentAppend": "codetape.engine.ports",
+    "Decision": "codetape.adapters.sandbox.gate",
+    "Package": "codetape.adapters.sandbox.gate",
+    "allow_only": "codetape.adapters.sandbox.gate",
     "DamagedTape": "codetape.engine.ports",
     "Dir": "codetape.values",
     "File": "codetape.values",
@@ -63,11 +67,13 @@ __all__ = [
     "Budget",
     "ConcurrentAppend",
     "DamagedTape",
+    "Decision",
     "Dir",
     "File",
     "IllegalTransition",
     "ImageConfig",
     "LeaseLost",
+    "Package",
     "Resources",
     "Result",
     "RunFailed",
@@ -78,6 +84,7 @@ __all__ = [
     "StoreUnusable",
     "Task",
     "UnknownSession",
+    "allow_only",
     "fork",
     "open_tape",
 ]

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codetape.engine import codec
 from codetape.engine.boundary import Boundary
 from codetape.engine.ports import EventStore, Llm, Sandbox
 from codetape.engine.tape import read
 from codetape.states.job import Job
+from codetape.states.packages import name_of
 from codetape.states.values import Answer, CallFailure
+
+if TYPE_CHECKING:
+    from codetape.adapters.sandbox.gate import Policy
 
 DEFAULT_STORE = "codetape.db"
 SANDBOXES = ("auto", "podman", "bubblewrap", "process")
 """The sandboxes that have a name; auto is the first of podman and bubblewrap that works."""
+
+POLICIES = ("known", "cautious", "ask")
+"""The policies for packages that have a name."""
 
 SCRIPTED = "scripted/"
 """The prefix of models whose answers are shipped with codetape."""
@@ -37,24 +45,44 @@ def open_store(given: str | Path | EventStore) -> EventStore:
     return SqliteStore(given)
 
 
-def make_sandbox(given: str | Sandbox) -> Sandbox:
-    """Return a sandbox as it is, or make the one of a name. Nothing is started yet."""
+def make_sandbox(
+    given: str | Sandbox, *, session: str = "", registry_secret: str | None = None
+) -> Sandbox:
+    """Return a sandbox as it is, or make the one of a name. Nothing is started yet.
+
+    What is made carries the name of the `session`; `registry_secret` is that of the job.
+    """
     if not isinstance(given, str):
         return given
     from codetape.adapters.sandbox.auto import FirstWorking
 
-    makers = {"podman": _podman, "bubblewrap": _bubblewrap, "process": _process}
+    podman = partial(_podman, session, registry_secret)
+    makers: dict[str, Callable[[], Sandbox]] = {
+        "podman": podman,
+        "bubblewrap": _bubblewrap,
+        "process": _process,
+    }
     if given == "auto":
-        return FirstWorking({"podman": _podman, "bubblewrap": _bubblewrap})
+        return FirstWorking({"podman": podman, "bubblewrap": _bubblewrap})
     if given not in makers:
         raise ValueError(f"sandbox: {given!r} is none of {', '.join(SANDBOXES)}")
     return makers[given]()
 
 
-def _podman() -> Sandbox:
+def gated(sandbox: Sandbox, policy: str | Policy, job: Job) -> Sandbox:
+    """Return a sandbox that installs only what a policy allows; what the job lists is trusted."""
+    from codetape.adapters.sandbox.gate import POLICIES, Gate
+    from codetape.adapters.sandbox.index import UvIndex
+
+    trusted = {"pytest", *map(name_of, job.base_packages), *job.system_packages}
+    chosen = POLICIES[policy] if isinstance(policy, str) else policy
+    return Gate(sandbox, chosen, UvIndex(), trusted)
+
+
+def _podman(session: str, registry_secret: str | None) -> Sandbox:
     from codetape.adapters.sandbox.podman import PodmanSandbox
 
-    return PodmanSandbox()
+    return PodmanSandbox(session=session, registry_secret=registry_secret)
 
 
 def _bubblewrap() -> Sandbox:
@@ -105,7 +133,7 @@ def request_body(store: EventStore, key: str) -> dict[str, Any]:
 
 def boundary_for(job: Job) -> Boundary:
     """Return the boundary that knows the secrets of a job: the values behind its variable names."""
-    names = [*job.secrets, *([job.api_key] if job.api_key else [])]
+    names = [*job.secrets, *filter(None, (job.api_key, job.registry_secret))]
     known = {name: value for name in names if (value := os.environ.get(name))}
     return Boundary({**_provider_keys(), **known})
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from codetape import composition, saving
+from codetape import composition, saving, validation
 from codetape.both import both
 from codetape.engine.ports import EventStore, Sandbox
 from codetape.engine.tape import Recorded, fold, read
@@ -21,7 +22,8 @@ from codetape.states.session import Session
 from codetape.states.values import Answer, RunOutcome
 from codetape.states.workflow import AUTOCODER
 from codetape.task import Task
-from codetape.values import CodePlan, CodeSolution
+from codetape.validation import CACHES
+from codetape.values import CodePlan, CodeSolution, Resources, Secret
 
 
 @dataclass(frozen=True)
@@ -230,9 +232,34 @@ class Result:
         Containerfile and a README. Raises ValueError if there is no code yet."""
         return saving.save(self.folded, Path(folder))
 
-    def as_task(self, name: str | None = None, *, retries: int = 0) -> Task:
-        """Return the solution as a function of its inputs; `retries` repeats a failed run."""
-        return Task(name=name or self.folded.job.name, result=self, retries=retries)
+    def as_task(
+        self,
+        name: str | None = None,
+        *,
+        retries: int = 0,
+        timeout: float | None = None,
+        env_vars: Mapping[str, str] | None = None,
+        secrets: Iterable[Secret | str] | None = None,
+        resources: Resources | None = None,
+        cache: str | None = None,
+    ) -> Task:
+        """Return the solution as a function of its inputs; `retries` repeats a failed run.
+
+        The others replace what the session ran with: `timeout` in seconds, `env_vars` beside those of
+        the session, the names of `secrets`, limits, and whether equal runs come from the cache.
+        Raises ValueError, which names the argument that is wrong.
+        """
+        check, job = validation, self.folded.job
+        changes = {
+            "limits": check.other_limits(job.limits, resources, timeout),
+            "environment": {**job.environment, **check.variables("env_vars", env_vars or {})},
+            "secrets": job.secrets if secrets is None else check.secrets(secrets),
+            "cache": check.one_of("cache", cache or job.cache, CACHES),
+        }
+        again = check.at_least("retries", retries, 0)
+        folded = dataclasses.replace(self.folded, job=job.model_copy(update=changes))
+        result = dataclasses.replace(self, folded=folded)
+        return Task(name=name or job.name, result=result, retries=again)
 
 
 def _turn(message: Mapping[str, Any]) -> dict[str, str]:

@@ -50,7 +50,9 @@ async def run_solution(
     """
     job = session.job
     arguments, files = _arguments(job, inputs)
-    made = composition.make_sandbox(sandbox)
+    made = composition.make_sandbox(
+        sandbox, session=session.id, registry_secret=job.registry_secret
+    )
     try:
         spec = _spec(session, await _image(made, session), arguments, files)
         outcome = _moved(await _run(made, spec, session), output_dir)

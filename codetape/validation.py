@@ -5,6 +5,7 @@ Everything is checked before the first event; the caller's values are only read.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
@@ -14,7 +15,7 @@ from codetape.states.answers import SHAPES
 from codetape.states.job import Declared, TypeName
 from codetape.states.packages import requirement, system_package
 from codetape.states.values import Limits
-from codetape.values import Dir, File, Resources, bytes_of
+from codetape.values import Dir, File, ImageConfig, Resources, Secret, bytes_of
 
 _TYPES: dict[Any, TypeName] = {
     str: "str",
@@ -29,7 +30,11 @@ _TYPES: dict[Any, TypeName] = {
 
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")
 _OUTPUT = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")
+_IMAGE = re.compile(r"^(?!.*//)(?:[A-Za-z0-9][A-Za-z0-9._:/@-]{0,250})?$")
 _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+
+CACHES = ("auto", "override", "disable")
+"""What `run` does with equal runs."""
 
 RESERVED = frozenset({"help", "h", "solution", "test_solution"})
 """Names that an option or a file in the sandbox has already."""
@@ -110,6 +115,33 @@ def base_packages(given: Iterable[str]) -> tuple[str, ...]:
     return names("base_packages", given, requirement)
 
 
+def base_image(config: ImageConfig) -> str:
+    """Return the base image with its registry."""
+    registry, image = config.registry.rstrip("/"), config.base_image
+    if not _IMAGE.match(image) or not _IMAGE.match(registry):
+        raise ValueError(f"image_config: {registry or image!r} is no name of an image or registry")
+    if not registry or _has_registry(image):
+        return image
+    if not image:
+        raise ValueError("image_config: a registry needs a base_image")
+    return f"{registry}/{image}"
+
+
+def _has_registry(image: str) -> bool:
+    first, slash, _ = image.partition("/")
+    return bool(slash) and (first == "localhost" or "." in first or ":" in first)
+
+
+def registry_secret(config: ImageConfig) -> str | None:
+    """Return the name of the variable with "user:password", which has to be set."""
+    if config.registry_secret is None:
+        return None
+    name = variable("image_config", config.registry_secret)
+    if ":" not in os.environ.get(name, ""):
+        raise ValueError(f'image_config: the variable {name} is not set to "user:password"')
+    return name
+
+
 def system_packages(given: Iterable[str]) -> tuple[str, ...]:
     """Return Debian packages that are always installed."""
     return names("image_config", given, system_package)
@@ -129,6 +161,22 @@ def variable(argument: str, name: str) -> str:
     if not isinstance(name, str) or not _VARIABLE.match(name):
         raise ValueError(f"{argument}: {name!r} is not the name of an environment variable")
     return name
+
+
+def secrets(given: Iterable[Secret | str]) -> tuple[str, ...]:
+    """Return the names of the variables that hold secrets."""
+    if isinstance(given, str):
+        raise ValueError("secrets: give a list of names, not one text")  # noqa: TRY004
+    names = (secret.name if isinstance(secret, Secret) else secret for secret in given)
+    return tuple(variable("secrets", name) for name in names)
+
+
+def other_limits(known: Limits, resources: Resources | None, timeout: float | None) -> Limits:
+    """Return limits in which what was given replaces what is known."""
+    seconds = known.seconds if timeout is None else timeout
+    if resources is not None:
+        return limits(resources, seconds)
+    return known.model_copy(update={"seconds": at_least("timeout", seconds, 0.1)})
 
 
 def limits(resources: Resources, timeout: float) -> Limits:

@@ -57,9 +57,15 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class ImageConfig:
-    """What images are made of: the base, the Python version, and what is always installed."""
+    """What images are made of: the base, the Python version, and what is always installed.
+
+    `registry` goes before a `base_image` that names none. `registry_secret` is the name of the
+    variable that holds "user:password" for it; its value reaches the registry and nothing else.
+    """
 
     base_image: str = ""
+    registry: str = ""
+    registry_secret: str | None = None
     python: str | None = None
     system_packages: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()

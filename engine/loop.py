@@ -18,7 +18,7 @@ from codetape.engine.flights import Flight, Flights
 from codetape.engine.ports import Clock, EventStore, LeaseLost, Llm, Sandbox
 from codetape.engine.tape import Recorded, Writer, read
 from codetape.states.events import Event, Paused, Resumed, SessionOpened
-from codetape.states.job import Budget, Job
+from codetape.states.job import Job
 from codetape.states.session import Session
 from codetape.states.workflow import Workflow
 
@@ -84,8 +84,11 @@ class Engine:
                 writer, self._record(writer, blank, self._boundary.clean(opened))
             )
 
-    async def resume(self, session_id: str, budget: Budget | None = None) -> Session:
-        """Go on from the end of a tape. A session that is done comes back as it is."""
+    async def resume(self, session_id: str, resumed: Resumed | None = None) -> Session:
+        """Go on from the end of a tape. A session that is done comes back as it is.
+
+        `resumed` says with which budget, and what becomes of packages that were held.
+        """
         lease = self._store.acquire(session_id, self._owner)
         session, head = self._workflow.blank(session_id), ""
         try:
@@ -97,7 +100,7 @@ class Engine:
         writer = Writer(self._store, self._workflow, self._clock, lease, head)
         async with self._held(writer):
             if session.paused and not session.done:
-                session = self._record(writer, session, Resumed(budget=budget))
+                session = self._record(writer, session, resumed or Resumed())
             return await self._run(writer, session)
 
     async def _run(self, writer: Writer, session: Session) -> Session:

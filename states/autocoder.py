@@ -68,6 +68,8 @@ TABLE = (
     Row("package_rejected",    NEEDS_TESTS,    NEEDS_TESTS),
     Row("package_rejected",    NEEDS_REBUILD,  NEEDS_REBUILD),
     Row("package_replaced",    NEEDS_REBUILD,  NEEDS_REBUILD),
+    Row("packages_held",       NEEDS_TESTS,    NEEDS_TESTS),
+    Row("packages_held",       NEEDS_REBUILD,  NEEDS_REBUILD),
 
     Row("build_failed",        BUILDING,       NEEDS_CODE,     (g.code_asks_too_much,)),
     Row("build_failed",        NEEDS_TESTS,    NEEDS_TESTS,    (g.build_retry_left,)),

@@ -103,14 +103,18 @@ def limit_problem(run: RunOutcome) -> Problem | None:
     if run.out_of_memory:
         return Problem(type="OutOfMemory", message="the memory limit ended the run")
     if run.timed_out and run.forks_refused:
-        message = "the run did not end within its time limit, and its limit of processes was reached"
+        message = (
+            "the run did not end within its time limit, and its limit of processes was reached"
+        )
         return Problem(type="ProcessLimit", message=message)
     if run.timed_out:
         return Problem(type="TimeLimit", message="the run did not end within its time limit")
     if run.disk_full:
         return Problem(type="DiskFull", message="the limit on output files was reached")
     if run.too_much_output:
-        return Problem(type="OutputLimit", message="the run was ended because it printed without end")
+        return Problem(
+            type="OutputLimit", message="the run was ended because it printed without end"
+        )
     return None
 
 

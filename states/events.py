@@ -197,9 +197,15 @@ class ImageBuilt(Built):
 
 
 class PackageRejected(BuildEnded):
-    """The index or the mirror does not know a package, or a command failed. It is remembered."""
+    """A package does not exist, or a policy refuses it, or a command failed. It is remembered."""
 
     name = "package_rejected"
+
+
+class PackagesHeld(BuildEnded):
+    """A policy leaves it to a person whether packages may be installed; nothing was built."""
+
+    name = "packages_held"
 
 
 class PackageReplaced(Answered):
@@ -333,12 +339,16 @@ class AttemptsSpent(Event):
 
 
 class BudgetSpent(Event):
-    """A limit of the budget was reached before a call; the session pauses."""
+    """A limit of the budget does not allow the next call; the session pauses.
+
+    `next` is the most that the call might take, as far as its own limits tell.
+    """
 
     name = "budget_spent"
     limit: Literal["usd", "tokens", "calls", "seconds"]
     spent: float
     allowed: float
+    next: float = 0.0
 
 
 class Paused(Event):
@@ -347,10 +357,15 @@ class Paused(Event):
 
 
 class Resumed(Event):
-    """Somebody goes on; `budget` replaces the old one where it is set."""
+    """Somebody goes on; `budget` replaces the old one where it is set.
+
+    `allow` and `deny` decide on the packages that were held.
+    """
 
     name = "resumed"
     budget: Budget | None = None
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
 
 
 class Noted(Event):
@@ -379,6 +394,7 @@ EVENTS: tuple[type[Event], ...] = (
     PatchesVerified,
     ImageBuilt,
     PackageRejected,
+    PackagesHeld,
     PackageReplaced,
     BuildFailed,
     TestsPassed,

@@ -28,6 +28,9 @@ from codetape.states.packages import merged
 from codetape.states.session import Rejected, Repair, Session, Solution, Tests, Totals, Verdict
 from codetape.states.values import Answer, FailureClass, RunOutcome
 
+DENIED = "The person who uses this does not want it installed. Use something else."
+"""What the model is told of a package that a person has denied."""
+
 LAST_TRIED = 12
 """How many lines of history a prompt carries."""
 
@@ -196,11 +199,17 @@ def _package_rejected(s: Session, event: e.PackageRejected) -> Session:
     return replace(s, rejected=(*s.rejected, *rejected), broken=0)
 
 
+def _packages_held(s: Session, event: e.PackagesHeld) -> Session:
+    return replace(s, held=event.failure, broken=0)
+
+
 _REJECTED_KIND: dict[str, Any] = {
-    "unknown_package": "package",
     "unknown_system_package": "system_package",
+    "refused_system_package": "system_package",
+    "undecided_system_package": "system_package",
     "command": "command",
 }
+"""What was rejected, by the cause of the failed build; else it is a package."""
 
 
 def _package_replaced(s: Session, event: e.PackageReplaced) -> Session:
@@ -332,7 +341,8 @@ def _call_failed(s: Session, event: e.CallFailed) -> Session:
 
 
 def _budget_spent(s: Session, event: e.BudgetSpent) -> Session:
-    reason = f"the budget of {event.allowed:g} {event.limit} is spent ({event.spent:g})"
+    spent = f"{event.spent:g} spent" + (f", up to {event.next:g} next" if event.next else "")
+    reason = f"the budget of {event.allowed:g} {event.limit} does not allow the next call ({spent})"
     return replace(s, paused=reason)
 
 
@@ -342,7 +352,16 @@ def _paused(s: Session, event: e.Paused) -> Session:
 
 def _resumed(s: Session, event: e.Resumed) -> Session:
     job = s.job if event.budget is None else s.job.model_copy(update={"budget": event.budget})
-    return replace(s, job=job, paused=None)
+    return replace(_decided(s, event), job=job, paused=None, held=None)
+
+
+def _decided(s: Session, event: e.Resumed) -> Session:
+    """Allow and deny what was held; what nobody decided on is asked again."""
+    held = s.held.packages if s.held else ()
+    kind: Any = _REJECTED_KIND.get(s.held.cause, "package") if s.held else "package"
+    allowed = _united(s.allowed, tuple(name for name in held if name in event.allow))
+    denied = (Rejected(n, kind, DENIED) for n in held if n in event.deny and n not in event.allow)
+    return replace(s, allowed=allowed, rejected=(*s.rejected, *denied))
 
 
 def _noted(s: Session, event: e.Noted) -> Session:
@@ -367,6 +386,7 @@ _FOLDS: dict[type[e.Event], Callable[[Session, Any], Session]] = {
     e.PatchesVerified: _verified,
     e.ImageBuilt: _image_built,
     e.PackageRejected: _package_rejected,
+    e.PackagesHeld: _packages_held,
     e.PackageReplaced: _package_replaced,
     e.BuildFailed: _build_failed,
     e.TestsPassed: _tests_passed,

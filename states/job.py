@@ -42,8 +42,11 @@ class Sample(Value):
 class Budget(Value):
     """What a session may spend in all; None is no limit.
 
+    Checked before each call, with the most money and tokens that its own limits let it take.
+
     `tokens` counts input and output of every answered call, a resent context each time it is sent.
-    `seconds` sums the time of all requests to models and sandboxes.
+    `seconds` sums the time of all requests to models and sandboxes; no call is given longer than
+    the whole of it.
     """
 
     usd: float | None = None
@@ -52,12 +55,22 @@ class Budget(Value):
     seconds: float | None = None
 
 
+class Price(Value):
+    """US dollars for a token of input and of output; `output_limit` is the most that a model writes."""
+
+    input: float
+    output: float
+    output_limit: int | None = None
+
+
 class Job(Value):
     """The whole request, as it was validated before the first event.
 
     `models` names another model for a kind of call; `fallback_models` answer, one after the other,
     when a model is given up. `max_iterations` limits attempts, `call_seconds`
-    each call to a model, `build_seconds` each build. `api_key` and `secrets` are names of variables,
+    each call to a model, `build_seconds` each build. `prices` are those of the models as they were
+    known when the session was opened, `package_policy` is known, cautious, ask, or custom for a
+    function of the caller's. `api_key`, `registry_secret` and `secrets` are names of variables,
     never their values. `sandbox` is auto, podman, bubblewrap, process or the name of another one.
     """
 
@@ -81,6 +94,7 @@ class Job(Value):
     system_packages: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     base_image: str = ""
+    registry_secret: str | None = None
     python: str | None = None
     limits: Limits = Limits()
     max_iterations: int = 10
@@ -94,6 +108,8 @@ class Job(Value):
     environment: dict[str, str] = Field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     budget: Budget = Budget()
+    prices: dict[str, Price] = Field(default_factory=dict)
+    package_policy: str = "known"
     seed: int = 0
 
     @property

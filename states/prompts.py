@@ -187,7 +187,7 @@ def _call(s: Session, kind: str, role: str, parts: list[str]) -> LlmCall:
         ),
         answer_schema=schema_text(kind),
         parameters=s.job.parameters,
-        seconds=s.job.call_seconds,
+        seconds=min(s.job.call_seconds, s.job.budget.seconds or s.job.call_seconds),
     )
 
 

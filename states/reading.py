@@ -54,8 +54,16 @@ from codetape.states.verdict import verdict
 _PYTHON = re.compile(r"\s*(?:py(?:thon)?[ -]?[\d.]*)?\s*$", re.IGNORECASE)
 """Python by any name, or no name."""
 
-REJECTING = frozenset({"unknown_package", "unknown_system_package", "command"})
+REJECTING = frozenset(
+    [
+        *("unknown_package", "unknown_system_package"),
+        *("refused_package", "refused_system_package", "command"),
+    ]
+)
 """Causes of a failed build that name what to leave out."""
+
+HOLDING = frozenset({"undecided_package", "undecided_system_package"})
+"""Causes of a build that was not made because a person has to be asked."""
 
 
 def interpret(request: r.Request, outcome: Outcome) -> e.Event:
@@ -213,21 +221,22 @@ def _diagnosis(request: r.Diagnose, answer: Answer) -> e.Event:
 
 def _build_ended(request: r.BuildImage, failure: BuildFailure) -> e.Event:
     """What the image asked for and cannot have is remembered, as it was asked for."""
-    if failure.cause not in REJECTING:
+    if failure.cause not in REJECTING | HOLDING:
         return e.BuildFailed(failure=failure)
     asked = _asked_for(request.spec, failure.cause)
     found = tuple(dict.fromkeys(asked[n] for n in failure.packages if n in asked))
     if not found:
         return e.BuildFailed(failure=failure)
-    return e.PackageRejected(failure=failure.model_copy(update={"packages": found}))
+    event = e.PackagesHeld if failure.cause in HOLDING else e.PackageRejected
+    return event(failure=failure.model_copy(update={"packages": found}))
 
 
 def _asked_for(spec: ImageSpec, cause: str) -> dict[str, str]:
     """Return what a build may find missing, by the names that it may have in a report."""
-    if cause == "unknown_package":
+    if cause.endswith("_package") and not cause.endswith("_system_package"):
         by_name = {name_of(required): required for required in spec.requirements}
         return by_name | {required: required for required in spec.requirements}
-    asked = spec.system_packages if cause == "unknown_system_package" else spec.commands
+    asked = spec.commands if cause == "command" else spec.system_packages
     return {name: name for name in asked}
 
 

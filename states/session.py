@@ -141,6 +141,8 @@ class Session:
     asked_system_packages: tuple[str, ...] = ()
     asked_commands: tuple[str, ...] = ()
     rejected: tuple[Rejected, ...] = ()
+    held: BuildFailure | None = None  # a person has to decide on its packages
+    allowed: tuple[str, ...] = ()  # packages that a person has allowed
     tried: frozenset[tuple[str, FailureClass]] = frozenset()
     fruitless: frozenset[tuple[str, FailureClass]] = frozenset()
     runs: frozenset[tuple[str, str, str]] = frozenset()
@@ -191,6 +193,7 @@ class Session:
             self.code,
             self.tests,
             self.rejected,
+            self.allowed,
         )
 
     @property
@@ -226,6 +229,7 @@ def _spec(
     code: Solution | None,
     tests: Tests | None,
     rejected: tuple[Rejected, ...],
+    allowed: tuple[str, ...],
 ) -> ImageSpec:
     """One object for equal needs, so that its key is computed once."""
     image, python, skip_tests = base
@@ -239,6 +243,7 @@ def _spec(
         requirements=packages.merged(_allowed(wanted, "package", refused)),
         system_packages=tuple(sorted(set(_allowed(libraries, "system_package", refused)))),
         commands=tuple(_allowed(dict.fromkeys(chain(*commands)), "command", refused)),
+        allowed=allowed,
     )
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from codetape.states import events as e
+from codetape.states.budget import overspent
 from codetape.states.classify import missing_module, needs_of
 from codetape.states.failures import Failure
 from codetape.states.ladder import is_labelled, relabelled
 from codetape.states.machine import State
-from codetape.states.requests import ModelRequest
 from codetape.states.session import Session
 from codetape.states.values import FailureClass
-from codetape.states.wanting import wanted
 
 NOTHING_FOLLOWS = frozenset(
     {State.NEEDS_CODE, State.NEEDS_TESTS, State.NEEDS_REBUILD, State.DIAGNOSING}
@@ -64,18 +63,11 @@ def _open(s: Session, f: Failure) -> bool:
     return not asked and missing_module(f.problem, s.imports) is None
 
 
-def _budget(s: Session) -> e.Event | None:
-    budget, paid = s.job.budget, s.totals
-    spent: tuple[tuple[str, float, float | None], ...] = (
-        ("usd", paid.usd, budget.usd),
-        ("tokens", paid.input_tokens + paid.output_tokens, budget.tokens),
-        ("calls", paid.calls, budget.calls),
-        ("seconds", s.seconds, budget.seconds),
-    )
-    over = [(name, have, most) for name, have, most in spent if most is not None and have >= most]
-    if over and any(isinstance(request, ModelRequest) for request in wanted(s)):
-        name, have, most = over[0]
-        return e.BudgetSpent.model_validate({"limit": name, "spent": have, "allowed": most})
+def _decision(s: Session) -> e.Event | None:
+    """What is held is asked of a person when nothing else is left to do."""
+    if s.state is State.NEEDS_REBUILD and s.held and not s.unanswered:
+        names = ", ".join(s.held.packages)
+        return e.Paused(by=f"a question: may {names} be installed? {s.held.message}")
     return None
 
 
@@ -84,5 +76,6 @@ _RULES: tuple[Callable[[Session], e.Event | None], ...] = (
     _attempts,
     _no_progress,
     _evidence,
-    _budget,
+    _decision,
+    overspent,
 )

@@ -29,7 +29,12 @@ class Value(BaseModel):
     @cached_property
     def key(self) -> str:
         """SHA-256 (hex) of the canonical JSON form: equal keys, equal values."""
-        return hashlib.sha256(canonical(self.model_dump(mode="json")).encode()).hexdigest()
+        return content_key(self.model_dump(mode="json"))
+
+
+def content_key(value: JsonValue) -> str:
+    """Return the SHA-256 (hex) of the canonical JSON form of `value`."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
 def canonical(value: JsonValue) -> str:
@@ -148,7 +153,8 @@ class ImageSpec(Value):
     """What an image has to hold. Equal keys mean the same image, whoever asks for it.
 
     `requirements` are distribution names with optional version specifiers, normalised and sorted;
-    `system_packages` are sorted; `commands` run in the given order after both.
+    `system_packages` are sorted; `commands` run in the given order after both. `allowed` are the
+    packages that a person has allowed: they change who is asked, not what the image holds.
     """
 
     base: str
@@ -156,6 +162,12 @@ class ImageSpec(Value):
     requirements: tuple[str, ...] = ()
     system_packages: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 (hex) of what the image holds."""
+        return content_key(self.model_dump(mode="json", exclude={"allowed"}))
 
 
 class ImageRef(Value):
@@ -183,6 +195,10 @@ class BuildFailure(Value):
     cause: Literal[
         "unknown_package",  # the index has no such distribution (or version)
         "unknown_system_package",
+        "refused_package",  # a policy does not want it
+        "refused_system_package",
+        "undecided_package",  # a policy leaves it to a person
+        "undecided_system_package",
         "conflict",  # the requirements cannot be had together
         "command",  # one of `commands` failed
         "download",  # the index or mirror could not be reached
@@ -325,7 +341,9 @@ class RunOutcome(Value):
     out_of_memory: bool | None = None
     disk_full: bool | None = None
     too_much_output: bool = False  # it was ended for printing without end
-    forks_refused: int | None = None  # processes and threads that the kernel refused, by its counter
+    forks_refused: int | None = (
+        None  # processes and threads that the kernel refused, by its counter
+    )
     did_not_exit: bool = False  # a thread or child kept the process alive after its end marker
     stdout: str = ""
     stderr: str = ""

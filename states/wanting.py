@@ -75,7 +75,7 @@ def _needs_rebuild(s: Session) -> tuple[r.Request, ...]:
 
 
 def _build(s: Session) -> tuple[r.Request, ...]:
-    if s.spec.key in s.failed_builds:
+    if s.spec.key in s.failed_builds or s.held:
         return ()
     return (r.BuildImage(spec=s.spec, seconds=s.job.build_seconds),)
 

@@ -19,6 +19,7 @@ from typing import Any
 from codetape.adapters.llm import failures, quirks
 from codetape.adapters.llm.reading import NotStreamed, Reading, read_stream, read_whole
 from codetape.engine.ports import LlmError
+from codetape.states.job import Price
 from codetape.states.values import Answer, CallFailure, LlmCall
 
 # Its parts have no types that are worth much, and they don't leave this file.
@@ -69,13 +70,17 @@ def check_model(model: str) -> None:
         raise ValueError(message)
 
 
-def price(model: str) -> tuple[float, float] | None:
-    """Return US dollars per token of input and of output; None if LiteLLM's list has no price."""
+def price(model: str) -> Price | None:
+    """Return what a token of input and of output costs; None if LiteLLM's list has no price."""
     litellm = load()
     try:
         entry = litellm.model_cost[litellm.get_model_info(model)["key"]]
         # The raw entry: elsewhere LiteLLM turns a price that it doesn't know into 0.
-        return float(entry["input_cost_per_token"]), float(entry["output_cost_per_token"])
+        return Price(
+            input=float(entry["input_cost_per_token"]),
+            output=float(entry["output_cost_per_token"]),
+            output_limit=entry.get("max_output_tokens"),
+        )
     except Exception:  # noqa: BLE001 - the answer is paid for, whatever fails here
         return None
 

@@ -35,6 +35,7 @@ from codetape.states.values import (
     CallFailure,
     Frame,
     ImageRef,
+    ImageSpec,
     Outcome,
     Problem,
     RunOutcome,
@@ -366,12 +367,26 @@ def build(chance: Chance, request: r.BuildRequest) -> ImageRef | BuildFailure:
         return BuildFailure(cause="unknown_system_package", message="no", packages=("nolib",))
     if set(spec.requirements) >= CONFLICT:
         return BuildFailure(cause="conflict", message="numpy and requests do not fit together")
+    if chance.trouble() and spec.requirements:
+        return _gated(chance, spec)
     if not chance.trouble():
         return ImageRef(ref=f"img:{spec.key[:6]}", spec_key=spec.key, seconds=2.0)
     if spec.commands:
         return BuildFailure(cause="command", message="failed", packages=spec.commands[:1])
     cause = chance.one(["conflict", "other", "unknown_package", "download"])
     return BuildFailure.model_validate({"cause": cause, "message": "the build failed"})
+
+
+def _gated(chance: Chance, spec: ImageSpec) -> ImageRef | BuildFailure:
+    """Choose a package that a policy refuses, or leaves to a person; what was allowed is let in."""
+    cause, name = (
+        chance.one(["undecided_package", "refused_package"]),
+        chance.one(spec.requirements),
+    )
+    if name in spec.allowed:
+        return ImageRef(ref=f"img:{spec.key[:6]}", spec_key=spec.key)
+    failure = {"cause": cause, "message": "It is young.", "packages": (name,)}
+    return BuildFailure.model_validate(failure)
 
 
 def run(chance: Chance, spec: RunSpec) -> RunOutcome:
@@ -429,7 +444,8 @@ def sandbox_failure(chance: Chance) -> SandboxFailure:
 def outside_events() -> SearchStrategy[e.Event]:
     """Draw what an operator does."""
     noted, paused = e.Noted(text="The unit is kelvin."), e.Paused(by="an operator")
-    resumed = [e.Resumed(), e.Resumed(budget=Budget(calls=500))]
+    decided = e.Resumed(allow=("numpy",), deny=("pyyaml", "libxml2"))
+    resumed = [e.Resumed(), e.Resumed(budget=Budget(calls=500)), decided]
     cancelled = e.Cancelled(by="an operator")
     return st.sampled_from([noted, *resumed, paused, noted, *resumed, paused, cancelled])
 
@@ -512,7 +528,9 @@ def played(
         if event is None and session.paused:
             if chance.one([True, False]):
                 break
-            event = e.Resumed(budget=Budget())
+            held = session.held.packages if session.held else ()
+            allow, deny = (held, ()) if chance.one([True, False]) else ((), held)
+            event = e.Resumed(budget=Budget(), allow=allow, deny=deny)
         event = event or workflow.settle(session)
         step = _asked(workflow, session, chance) if event is None else Step(session, event, session)
         steps.append(_advanced(workflow, step))

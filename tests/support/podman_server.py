@@ -41,7 +41,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _reply(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path = self.path.partition("libpod")[2].partition("?")[0]
-        self.server.asked.append(f"{self.command} {path}")
+        login = self.headers.get("X-Registry-Auth")
+        self.server.asked.append(f"{self.command} {path}" + (f" as {login}" if login else ""))
         status, body = (
             (200, self.server.version)
             if path == "/version"

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from codetape.adapters.llm import litellm
 from codetape.adapters.llm.litellm import price
+from codetape.states.job import Price
 from codetape.states.values import Answer, Usage
 from tests.support.chat_calls import KEY, PLAIN, SCHEMA, WITH_SCHEMA, ask, failure_of, make
 from tests.support.chat_replies import Reply
@@ -149,8 +150,8 @@ def test_b12_a_price_that_is_not_listed_is_unknown_and_not_zero() -> None:
     assert module.get_model_info(unpriced)["input_cost_per_token"] == 0  # what LiteLLM says
     assert price(unpriced) is None
     assert price("openai/nobody-knows") is None
-    assert price("gpt-4.1") == (2e-6, 8e-6)
-    assert price("ollama/llama3") == (0.0, 0.0)
+    assert price("gpt-4.1") == Price(input=2e-6, output=8e-6, output_limit=32768)
+    assert price("ollama/llama3") == Price(input=0.0, output=0.0, output_limit=8192)
 
 
 def test_an_answer_of_unknown_price_has_no_cost() -> None:

@@ -1,14 +1,19 @@
 """Keys of images, names that are refused, and what a build may see of the host."""
 
+import asyncio
+import base64
+import json
 from pathlib import Path
 
 import pytest
 
-from codetape.adapters.sandbox.podman import handed, images
+from codetape.adapters.sandbox.podman import PodmanSandbox, handed, images
 from codetape.adapters.sandbox.podman.images import Stage, invalid, stages
 from codetape.adapters.sandbox.podman.settings import Settings, without_passwords
 from codetape.adapters.sandbox.podman.telling import Told
+from codetape.engine.ports import SandboxBroken
 from codetape.states.values import ImageSpec
+from tests.support.podman_server import podman_server
 
 SPEC = ImageSpec(
     base="base",
@@ -160,3 +165,24 @@ def test_a_log_keeps_no_password_of_an_address() -> None:
     kept = without_passwords(said)
     assert "secret" not in kept
     assert kept.endswith("https://***@index.example/simple and https://plain.example")
+
+
+def test_the_registry_of_a_base_image_is_told_who_pulls(tmp_path: Path) -> None:
+    """The secret reaches the registry, and no label, key or message."""
+    home = {"XDG_RUNTIME_DIR": str(tmp_path), "REGISTRY_LOGIN": "ann:pa:ss"}
+
+    def empty(_: str, path: str) -> tuple[int, object]:
+        return (200, []) if path == "/containers/json" else (404, {"message": "no such image"})
+
+    with podman_server(tmp_path, empty) as asked:
+        sandbox = PodmanSandbox(environment=home, registry_secret="REGISTRY_LOGIN")
+        try:
+            with pytest.raises(SandboxBroken) as caught:
+                asyncio.run(sandbox.build(ImageSpec(base="registry.example/team/python:3.12")))
+        finally:
+            asyncio.run(sandbox.close())
+    (pull,) = [line for line in asked if "/images/pull" in line]
+    login = json.loads(base64.urlsafe_b64decode(pull.partition(" as ")[2]))
+    assert login == {"username": "ann", "password": "pa:ss"}
+    assert "pa:ss" not in str(caught.value)
+    assert all(" as " not in line for line in asked if line is not pull)

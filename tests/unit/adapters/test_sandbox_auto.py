@@ -52,7 +52,7 @@ def test_a_session_goes_on_in_the_sandbox_that_it_began_in(
 ) -> None:
     asked: list[str] = []
 
-    def make(given: str | Sandbox) -> Sandbox:
+    def make(given: str | Sandbox, **_: object) -> Sandbox:
         assert isinstance(given, str)
         asked.append(given)
         return first(bubblewrap=FakeSandbox()) if given == "auto" else FakeSandbox()

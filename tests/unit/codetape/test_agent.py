@@ -203,3 +203,77 @@ def test_everything_public_is_listed_and_there() -> None:
         assert getattr(codetape, name).__doc__
     with pytest.raises(AttributeError):
         codetape.nothing_of_this_name  # noqa: B018
+
+
+def test_an_image_is_named_with_its_registry() -> None:
+    config = ImageConfig(base_image="team/python:3.12", registry="registry.example:5000/")
+    result = agent(image_config=config).generate("x")
+    assert result.folded.spec.base == "registry.example:5000/team/python:3.12"
+    named = ImageConfig(base_image="quay.io/team/python", registry="registry.example")
+    assert agent(image_config=named).generate("x").folded.spec.base == "quay.io/team/python"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        ImageConfig(base_image="a b"),
+        ImageConfig(base_image="--privileged"),
+        ImageConfig(registry="registry.example"),
+        ImageConfig(base_image="python", registry="https://registry.example"),
+        ImageConfig(base_image="python", registry_secret="NOBODY_SET_THIS"),
+        ImageConfig(base_image="python", registry_secret="no name"),
+    ],
+    ids=str,
+)
+def test_an_image_that_cannot_be_named_is_an_error(config: ImageConfig) -> None:
+    with pytest.raises(ValueError, match="image_config: "):
+        agent(image_config=config).generate("x")
+
+
+def test_a_registry_secret_is_on_no_tape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGISTRY_LOGIN", "ann:canary-7151")
+    store = MemoryStore()
+    config = ImageConfig(base_image="team/python", registry_secret="REGISTRY_LOGIN")
+    result = agent(store=store, image_config=config).generate(
+        "Use canary-7151 and ann:canary-7151."
+    )
+    assert result.folded.job.registry_secret == "REGISTRY_LOGIN"
+    assert all("ann:canary-7151" not in repr(record) for record in result.records)
+
+
+def test_a_task_replaces_what_the_session_ran_with() -> None:
+    sandbox = FakeSandbox()
+    made = agent(sandbox=sandbox, env_vars={"A": "1", "B": "2"}, secrets=["OLD"], timeout=30)
+    result = made.generate("Write add(a, b).")
+    task = result.as_task(
+        timeout=5,
+        env_vars={"B": "3"},
+        secrets=[Secret("NEW")],
+        resources=Resources(memory="64Mi"),
+        cache="disable",
+    )
+    task()
+    spec = sandbox.runs[-1]
+    assert (spec.limits.seconds, spec.limits.memory) == (5, 64 << 20)
+    assert spec.environment == {"A": "1", "B": "3"}
+    assert spec.secrets == ("NEW",)
+    result.as_task()()
+    assert (sandbox.runs[-1].limits.seconds, sandbox.runs[-1].secrets) == (30, ("OLD",))
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"timeout": 0}, "timeout"),
+        ({"retries": -1}, "retries"),
+        ({"cache": "maybe"}, "cache"),
+        ({"env_vars": {"a b": "1"}}, "env_vars"),
+        ({"secrets": ["a b"]}, "secrets"),
+        ({"secrets": "KEY"}, "secrets"),
+        ({"resources": Resources(memory="much")}, "resources"),
+    ],
+    ids=str,
+)
+def test_an_argument_of_a_task_that_is_wrong_is_named(options: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=f"^{named}: "):
+        agent().generate("x").as_task(**options)

@@ -17,7 +17,7 @@ from codetape.engine.boundary import Boundary
 from codetape.engine.loop import Engine
 from codetape.engine.ports import Lease, LeaseLost, Llm, SessionOwned
 from codetape.engine.tape import Recorded, fold, read
-from codetape.states.events import Cancelled, Noted, Paused
+from codetape.states.events import Cancelled, Noted, Paused, Resumed
 from codetape.states.job import Budget, Job
 from codetape.states.machine import State
 from codetape.states.session import Session
@@ -377,10 +377,10 @@ def test_a_spent_budget_pauses_and_a_larger_one_goes_on() -> None:
         llm, store = ScriptedLlm(HAPPY), MemoryStore()
         job = JOB.model_copy(update={"budget": Budget(calls=2)})
         session = await engine(store, llm, FakeSandbox()).start(ID, job)
-        assert session.paused == "the budget of 2 calls is spent (2)"
+        assert session.paused == "the budget of 2 calls does not allow the next call (2 spent, up to 1 next)"
         again = await engine(store, llm, FakeSandbox()).resume(ID)
         assert again.paused == session.paused
-        done = await engine(store, llm, FakeSandbox()).resume(ID, Budget(calls=3))
+        done = await engine(store, llm, FakeSandbox()).resume(ID, Resumed(budget=Budget(calls=3)))
         assert done.ending is not None
         assert done.ending.failure is None
 

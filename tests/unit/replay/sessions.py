@@ -25,7 +25,7 @@ from codetape.engine.ports import EventStore, StoredEvent
 from codetape.engine.tape import Recorded
 from codetape.replay.export import blobs_of
 from codetape.replay.imports import TapeFile
-from codetape.states.events import Cancelled, Event, Noted, Paused
+from codetape.states.events import Cancelled, Event, Noted, Paused, Resumed
 from codetape.states.job import Budget, Job
 from codetape.states.session import Session
 from codetape.states.values import Answer, BuildFailure, CallFailure
@@ -65,7 +65,7 @@ async def _played(script: Script, store: EventStore, session: str) -> Session:
     run = engine(store, llm, sandbox, on_event=on_event)
     after = await run.start(session, script.job)
     while not after.done:
-        after = await run.resume(session, Budget())
+        after = await run.resume(session, Resumed(budget=Budget()))
     return after
 
 

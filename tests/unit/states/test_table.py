@@ -112,6 +112,8 @@ WALKS: list[Walk] = [
     ("package_rejected", TESTS_S, replace(WRITTEN, rejected=MANY[:1]), TESTS_S),
     ("package_rejected", REBUILD, replace(TESTED, rejected=MANY[:1]), REBUILD),
     ("package_replaced", REBUILD, TESTED, REBUILD),
+    ("packages_held", TESTS_S, WRITTEN, TESTS_S),
+    ("packages_held", REBUILD, TESTED, REBUILD),
     *(("build_failed", state, built("conflict"), CODE_S) for state in (TESTS_S, REBUILD)),
     *(("build_failed", state, built("download", 1), state) for state in (TESTS_S, REBUILD)),
     *(("build_failed", state, built("download", 2), DONE) for state in (TESTS_S, REBUILD)),
