@@ -30,8 +30,12 @@ NO_NAMES = (
     "",
 )
 HOSTILE_OUTPUTS = """
-import os, socket
+import os, socket, stat
 os.chdir("/var/outputs")
+try:
+    os.mknod("device", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+except OSError:
+    os.mkfifo("device")  # only root can make devices
 os.symlink("/etc/passwd", "link")
 os.symlink("/etc", "folder-link")
 os.mkfifo("pipe")
@@ -71,6 +75,22 @@ class FileContract(SandboxCase):
         )
         assert printed == "all there"
 
+    @pytest.mark.slow
+    def test_large_inputs_with_odd_names_arrive(self, make: Runs, tmp_path: Path) -> None:
+        large = tmp_path / "large"
+        with large.open("wb") as file:
+            file.truncate(200 << 20)
+        large.chmod(0o600)
+        name = "große Datei 大.bin"
+        code = f"""
+            import os
+            print(os.path.getsize("/var/inputs/{name}"))
+            with open("/var/inputs/{name}", "rb") as file:
+                print(sum(len(block) for block in iter(lambda: file.read(1 << 20), b"")))
+        """
+        printed = make.printed(code, host_files=(HostFile(name=name, path=str(large)),))
+        assert printed.split() == [str(200 << 20)] * 2
+
     def test_outputs_are_collected(self, make: Runs) -> None:
         code = """
             import os
@@ -93,7 +113,15 @@ class FileContract(SandboxCase):
         make.script(code, check=check, outputs=("report ü.csv", "a folder", "large", "missing"))
 
     def test_links_devices_and_ways_out_are_refused(self, make: Runs) -> None:
-        names = ("link", "folder-link/passwd", "pipe", "socket", "../inputs/x", "/etc/passwd")
+        names = (
+            "link",
+            "folder-link/passwd",
+            "pipe",
+            "device",
+            "socket",
+            "../inputs/x",
+            "/etc/passwd",
+        )
 
         def check(outcome: RunOutcome) -> None:
             assert outcome.exit_status == 0, outcome

@@ -38,6 +38,53 @@ for path in sys.argv[1:]:
         pass
 print("tried")
 """
+BECOME_ROOT = """
+import ctypes, os, socket, stat
+library = ctypes.CDLL(None)
+def device(): os.mknod("/var/outputs/device", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+def raw(): socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()
+def mount():
+    if library.mount(b"tmpfs", b"/tmp", b"tmpfs", 0, None) != 0:
+        raise OSError
+for attempt in (
+    lambda: os.setuid(0),
+    lambda: os.setresgid(0, 0, 0),
+    lambda: os.setgroups([0]),
+    lambda: os.chroot("/tmp"),
+    lambda: os.nice(-5),
+    lambda: os.chown("/var/outputs", 0, 0),
+    device,
+    raw,
+    mount,
+):
+    try:
+        attempt()
+        print("done:", attempt)
+    except OSError:
+        pass
+print("tried")
+"""
+# Whoever has the bit and belongs to root: each is asked to run `id`, as far as it can be.
+SETUID = """
+import os, subprocess
+for folder in ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/lib"):
+    for entry in os.scandir(folder) if os.path.isdir(folder) else ():
+        facts = entry.stat(follow_symlinks=False)
+        if facts.st_mode & 0o4000 and facts.st_uid == 0:
+            for words in (["-c", "id"], ["id"], []):
+                ran = subprocess.run(
+                    [entry.path, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=9
+                )
+                print(ran.stdout.decode(errors="replace"))
+with open("/var/outputs/shell", "wb") as file:
+    file.write(open("/bin/sh", "rb").read())
+os.chmod("/var/outputs/shell", 0o4755)
+try:
+    print(subprocess.run(["/var/outputs/shell", "-p", "-c", "id"], capture_output=True).stdout)
+except OSError:
+    pass
+print("tried")
+"""
 
 
 class IsolationContract(SandboxCase):
@@ -109,6 +156,29 @@ class IsolationContract(SandboxCase):
         held = {name: int(status[name], 16) for name in ("CapPrm", "CapEff", "CapInh", "CapAmb")}
         assert held == dict.fromkeys(held, 0)
         assert status["NoNewPrivs"].strip() == "1"
+
+    def test_nobody_becomes_root(self, make: Runs) -> None:
+        assert make.printed(BECOME_ROOT) == "tried"
+
+    def test_no_setuid_program_gives_rights(self, make: Runs) -> None:
+        printed = make.printed(SETUID)
+        assert "uid=0" not in printed
+        assert printed.endswith("tried")
+
+    def test_sockets_of_the_host_are_not_there(self, make: Runs) -> None:
+        name = f"canary-{uuid.uuid4().hex}"
+        code = """
+            import socket, sys
+            try:
+                socket.socket(socket.AF_UNIX).connect(chr(0) + sys.argv[1])
+                print("connected")
+            except OSError as error:
+                print(type(error).__name__)
+        """
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(f"\0{name}")
+            server.listen()
+            assert make.printed(code, arguments=(name,)) == "ConnectionRefusedError"
 
     def test_no_namespace_gives_new_rights(self, make: Runs) -> None:
         code = """

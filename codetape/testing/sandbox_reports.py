@@ -40,10 +40,62 @@ HOSTILE = {
     "a full screen": "print('\\x1b[2J\\x1b[31m', '\\0' * 9, '\\ud800'.encode('utf-8', 'replace'))",
     "a warning as error": "import warnings\nwarnings.simplefilter('error')",
     "a planted conftest": "open('conftest.py', 'w').write('import sys; sys.exit(1)')",
+    "a planted plugin": "import sys\nopen('evil.py', 'w').write('1 / 0')\nsys.path.insert(0, '.')",
+    "a daemon": "import os\nif os.fork() == 0:\n    os.setsid(); os.closerange(0, 64)\n"
+    "    import time; time.sleep(99)",
+    "other exceptions": "import builtins\nbuiltins.AssertionError = ValueError",
+    "a loud import": "print('PASSED ' * 100_000)",
     "another folder": "import os\nos.chdir('/')",
     "a changed path": "import sys\nsys.path.clear()",
     "a signal handler": "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)",
 }
+REWRITTEN = {
+    "reports": """
+import _pytest.reports as r
+real = r.TestReport.from_item_and_call
+def made(item, call):
+    report = real(item, call)
+    report.outcome, report.longrepr = "passed", None
+    return report
+r.TestReport.from_item_and_call = made
+""",
+    "calls": """
+import _pytest.runner as r
+real = r.CallInfo.from_call.__func__
+def called(cls, func, when, reraise=None):
+    call = real(cls, func, when, reraise)
+    call.excinfo = None
+    return call
+r.CallInfo.from_call = classmethod(called)
+""",
+    "functions": """
+import _pytest.nodes, _pytest.python as p
+p.Function.runtest = lambda self: None
+def silent(item):
+    pass
+import _pytest.runner as r
+r.pytest_runtest_call.__code__ = silent.__code__
+""",
+}
+READ_PARENT = """
+import os
+parent = f"/proc/{os.getppid()}"
+for name in ("mem", "environ", "maps", "fd"):
+    try:
+        os.listdir(f"{parent}/fd") if name == "fd" else open(f"{parent}/{name}", "rb").read(1)
+        print("read", name)
+    except OSError:
+        pass
+print("tried")
+"""
+FORGED_EXIT = """
+import gc, json, os
+for thing in gc.get_objects():
+    if type(thing).__name__ == "Report" and hasattr(thing, "_token"):
+        facts = {"kind": "exit", "status": 0, "signal": None, "peak_memory": 1}
+        line = json.dumps({"nonce": thing._token, **facts})
+        os.write(thing._descriptor, line.encode() + b"\\n")
+"""
 IDS = """
     import pytest
     @pytest.mark.parametrize("x", ["a b", "x - y", "[z]", "PASSED", "é\\n", "a::b", ""])
@@ -173,6 +225,31 @@ class ReportContract(SandboxCase):
         assert outcome.report.finished
         assert verdicts(outcome.report) == {"test_add": "passed", "test_wrong": "failed"}
         assert not outcome.timed_out
+
+    @pytest.mark.parametrize("case", REWRITTEN)
+    def test_a_rewritten_pytest_is_found_out(self, make: Runs, case: str) -> None:
+        tests = "import solution\ndef test_wrong():\n    assert 1 == 2\n"
+        report = make.report(tests, REWRITTEN[case])
+        told = [problem.type for problem in report.errors]
+        assert told == ["ResultsNotTrusted"] or verdicts(report) == {"test_wrong": "failed"}
+
+    def test_the_runner_cannot_be_read(self, make: Runs) -> None:
+        assert make.printed(READ_PARENT) == "tried"
+
+    def test_the_runner_cannot_be_imported(self, make: Runs) -> None:
+        tests = """
+            import sys
+            def test_a():
+                assert [name for name in sys.modules if name.startswith("codetape")] == []
+                assert not hasattr(sys.modules["__main__"], "main")
+                assert not any("runner.zip" in str(place) for place in sys.path)
+        """
+        assert verdicts(make.report(tests)) == {"test_a": "passed"}
+
+    def test_how_it_ended_cannot_be_forged(self, make: Runs) -> None:
+        outcome = make.tests(f"{FORGED_EXIT}\ndef test_a(): os._exit(5)\n")
+        assert outcome.exit_status == 5
+        assert outcome.peak_memory != 1
 
     def test_an_exit_in_the_middle_leaves_no_end_marker(self, make: Runs) -> None:
         outcome = make.tests("import os\ndef test_a(): pass\ndef test_b(): os._exit(0)\n")

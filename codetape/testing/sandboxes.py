@@ -7,22 +7,31 @@
             return MySandbox(images=folder)
 
 `gaps` names the tests that fail, with the reason; a gap that passes fails the suite. `base` is a
-fixture to override where images stand on one.
+fixture to override where images stand on one. A sandbox that isolates passes `HarmContract` too.
 """
 
 from __future__ import annotations
 
 from codetape.testing.sandbox_files import FileContract, LifeContract
+from codetape.testing.sandbox_floods import FloodContract
+from codetape.testing.sandbox_harm import HarmContract
 from codetape.testing.sandbox_isolation import IsolationContract
 from codetape.testing.sandbox_limits import LimitContract
 from codetape.testing.sandbox_reports import ReportContract
 
 
-class SandboxContract(ReportContract, LimitContract, IsolationContract, FileContract, LifeContract):
+class SandboxContract(
+    ReportContract, LimitContract, FloodContract, IsolationContract, FileContract, LifeContract
+):
     """What every sandbox does."""
 
 
-ISOLATION = tuple(name for name in vars(IsolationContract) if name.startswith("test_"))
+ISOLATION = tuple(
+    name
+    for part in (IsolationContract, HarmContract)
+    for name in vars(part)
+    if name.startswith("test_")
+)
 """The tests of isolation: a real sandbox has no gap among them."""
 
-__all__ = ["ISOLATION", "SandboxContract"]
+__all__ = ["ISOLATION", "HarmContract", "SandboxContract"]

@@ -131,5 +131,6 @@ def _forget() -> None:
     root = __name__.partition(".")[0]
     for name in [name for name in sys.modules if name.partition(".")[0] == root]:
         del sys.modules[name]
+    vars(sys.modules["__main__"]).pop("main", None)
     sys.argv = [""]
     sys.orig_argv[:] = []
