@@ -43,7 +43,7 @@ class BubblewrapSandbox(LocalSandbox):
 
     `environments` is the folder for environments (default: the user's cache), `outputs` the one for
     collected outputs (default: temporary, gone with `close`). `secret` gives the value of a named
-    secret. `build_seconds` limits a build.
+    secret. `build_seconds` limits a build. `session` is written to the folder of each run.
     """
 
     def __init__(
@@ -53,9 +53,10 @@ class BubblewrapSandbox(LocalSandbox):
         outputs: Path | None = None,
         secret: Callable[[str], str | None] = os.environ.get,
         build_seconds: float = 900.0,
+        session: str = "",
     ) -> None:
         folder = environments or default_folder()
-        super().__init__(Environments(folder, _visible, build_seconds), outputs, secret)
+        super().__init__(Environments(folder, _visible, build_seconds), outputs, secret, session)
         self._works = False
 
     def _check(self) -> None:

@@ -27,6 +27,7 @@ from codetape.states.values import BuildFailure, ImageRef, ImageSpec, SandboxFai
 
 BUILDER = "1"  # part of every key: raise it when the same requirements lead to something else
 LOG = 64 << 10  # bytes kept of each stream of a build
+HALF = "."  # how the names of environments begin that are being built
 MARK = "codetape.json"  # says what an environment holds; touched by each use
 
 
@@ -62,9 +63,10 @@ class Environments:
             return _no_python(spec.python)
         key = _key(spec, interpreter)
         try:
-            with self._locked(key, wish) as until:
+            with self._locked(key, wish) as (lock, until):
                 found = (self.folder / key / MARK).exists()
-                failure = None if found else self._make(key, spec, interpreter, wish, until)
+                steps = _Steps(interpreter, lock, wish, until)
+                failure = None if found else self._make(key, spec, steps)
         except OSError as error:
             return BuildFailure(cause="disk", message=f"cannot write environments: {error}")
         if failure is not None:
@@ -85,8 +87,8 @@ class Environments:
         return Path(str(json.loads((environment / MARK).read_text())["prefix"]))
 
     @contextlib.contextmanager
-    def _locked(self, key: str, wish: Wish) -> Iterator[float]:
-        """Hold the right to build `key`; yields the moment at which the time is up."""
+    def _locked(self, key: str, wish: Wish) -> Iterator[tuple[int, float]]:
+        """Hold the right to build `key`; yields the lock, and the moment at which the time is up."""
         until = time.monotonic() + self.seconds
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / f"{key}.lock").open("w") as lock:
@@ -94,15 +96,26 @@ class Environments:
                 if wish.made or time.monotonic() > until:
                     break
                 time.sleep(0.05)
-            yield until
+            yield lock.fileno(), until
 
-    def _make(
-        self, key: str, spec: ImageSpec, interpreter: Interpreter, wish: Wish, until: float
-    ) -> BuildFailure | None:
+    def sweep(self) -> None:
+        """Remove the halves of environments whose builders are gone, and nobody else's.
+
+        Whoever builds holds a lock, and so does each program that it has started: as long as one of
+        them lives, the lock is not to be had.
+        """
+        for half in self.folder.glob(f"{HALF}*"):
+            key = half.name.removeprefix(HALF).partition(".")[0]
+            with contextlib.suppress(OSError), (self.folder / f"{key}.lock").open("w") as lock:
+                if _lock(lock.fileno()):
+                    shutil.rmtree(half, ignore_errors=True)
+
+    def _make(self, key: str, spec: ImageSpec, steps: _Steps) -> BuildFailure | None:
         """Build aside, then move: nobody ever sees half an environment."""
-        aside = self.folder / f".{key}.{uuid.uuid4().hex[:8]}"
+        interpreter = steps.interpreter
+        aside = self.folder / f"{HALF}{key}.{uuid.uuid4().hex[:8]}"
         try:
-            failure = _install(aside, spec.requirements, interpreter, wish, until)
+            failure = _install(aside, spec.requirements, steps)
             if failure is None:
                 mark = {"requirements": spec.requirements, "prefix": str(interpreter.prefix)}
                 (aside / MARK).write_text(json.dumps({**mark, "python": interpreter.version}))
@@ -150,23 +163,31 @@ def _no_python(version: str | None) -> BuildFailure:
     return BuildFailure(cause="other", message=message)
 
 
-def _install(
-    folder: Path,
-    requirements: tuple[str, ...],
-    interpreter: Interpreter,
-    wish: Wish,
-    until: float,
-) -> BuildFailure | None:
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """What the commands of one build share."""
+
+    interpreter: Interpreter
+    lock: int  # the descriptor that holds the right to build
+    wish: Wish
+    until: float
+
+    def run(self, command: tuple[str, ...]) -> Ended:
+        """Run one. It holds the lock, too, in case that it outlives us."""
+        seconds, lock = self.until - time.monotonic(), os.dup(self.lock)
+        launch = Launch(command, settings(), seconds, kill_group, keep=LOG, inherited=(lock,))
+        return supervise(launch, self.wish)
+
+
+def _install(folder: Path, requirements: tuple[str, ...], steps: _Steps) -> BuildFailure | None:
     """Make an environment in `folder`; one command after the other, until one fails."""
     tool = installer()
-    commands = [tool.create(interpreter.executable, folder, empty=not requirements)]
+    commands = [tool.create(steps.interpreter.executable, folder, empty=not requirements)]
     if requirements:
         commands += [tool.install(folder, requirements), tool.check(folder)]
     log = ""
     for command in commands:
-        ended = supervise(
-            Launch(command, settings(), until - time.monotonic(), kill_group, keep=LOG), wish
-        )
+        ended = steps.run(command)
         log += (ended.stdout.text() + ended.stderr.text()).replace(str(folder), "ENVIRONMENT")
         if ended.cause != "exit" or ended.status != 0:
             return _failure(ended, log)

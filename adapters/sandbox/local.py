@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
-import tempfile
+import threading
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -14,10 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from codetape.adapters.sandbox import runner
+from codetape.adapters.sandbox import leftovers, runner
 from codetape.adapters.sandbox.cgroups import Group, Parents, find_parents
 from codetape.adapters.sandbox.environments import Environments
-from codetape.adapters.sandbox.files import Collected, collect, measure, remove, stage
+from codetape.adapters.sandbox.files import Collected, collect, measure, stage
+from codetape.adapters.sandbox.leftovers import Outputs
 from codetape.adapters.sandbox.report import Heard, read_report
 from codetape.adapters.sandbox.supervise import Cause, Ended, Launch, Threads, Wish, supervise
 from codetape.engine.ports import SandboxBroken
@@ -92,8 +92,8 @@ class LocalSandbox(ABC):
     """A sandbox on this machine's own kernel and files.
 
     `environments` is the folder of the environments, `outputs` that of collected outputs (None: a
-    temporary one, which `close` removes). `secrets` gives the value of a named secret, or None.
-    `build_seconds` limits a build.
+    temporary one, which `close` removes). `secret` gives the value of a named secret, or None.
+    `session` is written to each folder of a run.
     """
 
     def __init__(
@@ -101,11 +101,14 @@ class LocalSandbox(ABC):
         environments: Environments,
         outputs: Path | None,
         secret: Callable[[str], str | None],
+        session: str,
     ) -> None:
         self._environments = environments
-        self._outputs = outputs
-        self._temporary: Path | None = None
+        self._session = session
+        self._outputs = Outputs(outputs, session)
         self._secret = secret
+        self._sweeping = threading.Lock()
+        self._swept = False
         self._threads = Threads()
 
     @abstractmethod
@@ -134,6 +137,7 @@ class LocalSandbox(ABC):
 
     def _build(self, spec: ImageSpec, wish: Wish) -> ImageRef | BuildFailure:
         self._check()
+        self._sweep()
         return self._environments.build(spec, wish)
 
     async def run(self, spec: RunSpec) -> RunOutcome:
@@ -143,8 +147,15 @@ class LocalSandbox(ABC):
     async def close(self) -> None:
         """Stop what is running, then remove the temporary folders."""
         await self._threads.close()
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+        self._outputs.close()
+
+    def _sweep(self) -> None:
+        """Once: remove what dead processes left, of runs and of builds."""
+        with self._sweeping:
+            if not self._swept:
+                leftovers.sweep()
+                self._environments.sweep()
+            self._swept = True
 
     @cached_property
     def _parents(self) -> Parents:
@@ -152,8 +163,10 @@ class LocalSandbox(ABC):
 
     def _run(self, spec: RunSpec, wish: Wish) -> RunOutcome:
         self._check()
+        self._sweep()
         environment = self._environments.path(spec.image)
         with self._workspace() as folder, self._group(spec) as group:
+            leftovers.note(folder, self._session, group.folders.values())
             (folder / runner.FILE).write_bytes(runner.archive())
             run = Run(spec, folder, environment, group, secrets.token_hex(16), *os.pipe())
             try:
@@ -171,16 +184,12 @@ class LocalSandbox(ABC):
     @contextlib.contextmanager
     def _workspace(self) -> Iterator[Path]:
         """Make the private folder of a run, and remove it when the run is over."""
-        folder = Path(tempfile.mkdtemp(prefix="codetape-run-"))
-        try:
+        with leftovers.scratch(self._session) as folder:
             for name in ("inputs", "outputs", "tmp"):
                 (folder / name).mkdir()
                 self._own(folder / name, writable=name != "inputs")
             self._own(folder, writable=False)
             yield folder
-        finally:
-            with contextlib.suppress(OSError):  # what cannot be removed does not spoil the outcome
-                remove(folder)
 
     @contextlib.contextmanager
     def _group(self, spec: RunSpec) -> Iterator[Group]:
@@ -222,14 +231,8 @@ class LocalSandbox(ABC):
     def _collect(self, run: Run) -> Collected:
         if not run.spec.outputs:
             return Collected()
-        target = self._kept() / uuid.uuid4().hex
+        target = self._outputs.place(uuid.uuid4().hex)
         return collect(run.outputs, run.spec.outputs, target, run.spec.limits.disk)
-
-    def _kept(self) -> Path:
-        if self._outputs is not None:
-            return self._outputs
-        self._temporary = self._temporary or Path(tempfile.mkdtemp(prefix="codetape-outputs-"))
-        return self._temporary
 
     def _variables(self, run: Run) -> dict[str, str]:
         """Return the variables that the caller asked for. Raises SandboxBroken."""

@@ -15,13 +15,13 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from codetape.adapters.sandbox import runner
 from codetape.adapters.sandbox.environments import Environments, default_folder
+from codetape.adapters.sandbox.leftovers import mark
 from codetape.adapters.sandbox.local import LocalSandbox, Run, base_variables
 from codetape.adapters.sandbox.supervise import Launch
 from codetape.adapters.sandbox.trees import kill_tree
@@ -36,7 +36,7 @@ class ProcessSandbox(LocalSandbox):
 
     `environments` is the folder for environments (default: the user's cache), `outputs` the one for
     collected outputs (default: temporary, gone with `close`). `secret` gives the value of a named
-    secret. `build_seconds` limits a build.
+    secret. `build_seconds` limits a build. `session` is written to the folder of each run.
     """
 
     def __init__(
@@ -46,9 +46,10 @@ class ProcessSandbox(LocalSandbox):
         outputs: Path | None = None,
         secret: Callable[[str], str | None] = os.environ.get,
         build_seconds: float = 900.0,
+        session: str = "",
     ) -> None:
         folder = environments or default_folder()
-        super().__init__(Environments(folder, seconds=build_seconds), outputs, secret)
+        super().__init__(Environments(folder, seconds=build_seconds), outputs, secret, session)
 
     def _check(self) -> None:
         """Nothing can be missing: we are a process ourselves."""
@@ -69,7 +70,7 @@ class ProcessSandbox(LocalSandbox):
         translated = replace(run, spec=run.spec.model_copy(update={"arguments": inward}))
         python, script = str(run.environment / "bin/python"), str(run.folder / runner.FILE)
         temporary = str(run.folder / "tmp")
-        mark = uuid.uuid4().hex
+        name, _, value = mark(run.folder).partition("=")
         return Launch(
             argv=(
                 *run.group.join(),
@@ -80,10 +81,10 @@ class ProcessSandbox(LocalSandbox):
                 **self._variables(run),
                 "CODETAPE_INPUTS": str(run.inputs),
                 "CODETAPE_OUTPUTS": str(run.outputs),
-                "CODETAPE_RUN": mark,
+                name: value,
             },
             seconds=run.spec.limits.seconds,
-            kill=lambda process: _kill(process, f"CODETAPE_RUN={mark}", run),
+            kill=lambda process: _kill(process, run),
             watch=run.watch,
             stdin=run.nonce.encode() + b"\n",
             keep=run.spec.limits.output,
@@ -97,8 +98,8 @@ def _inward(run: Run, text: str) -> str:
     return FOLDERS.sub(lambda found: str(run.folder / found[1]), text)
 
 
-def _kill(process: subprocess.Popen[bytes], mark: str, run: Run) -> None:
+def _kill(process: subprocess.Popen[bytes], run: Run) -> None:
     """End the tree: by its control group, which nothing leaves, or by searching for it."""
     process.kill()
     if not (run.group.folders and run.group.kill()):
-        kill_tree(process.pid, mark)
+        kill_tree(process.pid, mark(run.folder))

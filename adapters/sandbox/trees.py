@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ENDING = 5.0  # seconds in which the killed processes must be gone
+NOBODY = -1  # the number of no process, group or session
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,18 @@ def kill_tree(leader: int, mark: str) -> bool:
     A process that left its session and lost its parent is found by the mark. One that moreover
     cleared its environment escapes. Returns False if some are left after ENDING seconds.
     """
-    deadline = time.monotonic() + ENDING
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
+    return _kill(leader, mark)
+
+
+def kill_marked(mark: str) -> bool:
+    """End whoever has `mark` among its variables, and all descendants; see kill_tree."""
+    return _kill(NOBODY, mark)
+
+
+def _kill(leader: int, mark: str) -> bool:
+    deadline = time.monotonic() + ENDING
     while found := _tree(leader, mark.encode()):
         for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):

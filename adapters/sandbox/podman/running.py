@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codetape.adapters.sandbox import files, report, runner
+from codetape.adapters.sandbox import files, leftovers, report, runner
 from codetape.adapters.sandbox.podman import handed, tars
 from codetape.adapters.sandbox.podman.containers import Containers
 from codetape.adapters.sandbox.podman.images import VENV
@@ -165,7 +164,8 @@ class Run:
         present = [name for name, kind in found.items() if kind is not None]
         if not present:
             return
-        with tempfile.TemporaryDirectory(prefix="codetape-outputs-") as scratch:
+        with leftovers.scratch(self._job.name) as folder:
+            scratch = folder / "outputs"
             room = self._spec.limits.disk
             for name in present:
                 kind, size = found[name]
@@ -174,8 +174,8 @@ class Run:
                 elif room is not None and size > room:
                     collected.refused.append(f"{name}: too large ({size} bytes)")
                 else:
-                    collected.refused += self._fetch(name, Path(scratch), room)
-            got = files.collect(Path(scratch), present, self._outputs, room)
+                    collected.refused += self._fetch(name, scratch, room)
+            got = files.collect(scratch, present, self._outputs, room)
         collected.refused += got.refused
         collected.outputs += got.outputs
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
+import logging
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from codetape.adapters.owner import alive, current_owner
+from codetape.adapters.owner import alive, current_owner, readable
+from codetape.adapters.sandbox import leftovers
+from codetape.adapters.sandbox.leftovers import Outputs
 from codetape.adapters.sandbox.podman.containers import OWNER, Containers
 from codetape.adapters.sandbox.podman.images import Images
 from codetape.adapters.sandbox.podman.jobs import Cancelled, Job
@@ -25,9 +27,9 @@ from codetape.adapters.sandbox.podman.tars import of_bytes
 from codetape.states.values import BuildFailure, ImageRef, ImageSpec, Limits, RunOutcome, RunSpec
 
 T = TypeVar("T")
-THREADS = (
-    64  # podman-py blocks: each run and each build in flight holds one, and a cancel needs one
-)
+_log = logging.getLogger("codetape.sandbox")
+# podman-py blocks: each run and each build in flight holds one, and a cancel needs one.
+THREADS = 64
 ENDING = 30.0  # seconds that a cancelled job gets to remove its container before we stop waiting
 
 
@@ -37,10 +39,9 @@ class PodmanSandbox:
     `base` is the image that others are built on, for specs that name none; it has to have Python 3.
     `session` is written to each container's labels. `registry_secret` is the name of the variable
     with "user:password" for the registry of the base image. `outputs` is the folder in which each run
-    gets a folder of its own for what it left; a fresh temporary one by default, which outlives the
-    sandbox.
-    `environment` is where addresses, settings and the values of secrets are looked up (this
-    process's own by default). Nothing is connected or started before the first use.
+    gets a folder of its own for what it left (default: temporary, gone with `close`). `environment` is
+    where addresses, settings and the values of secrets are looked up (this process's own by default).
+    Nothing is connected or started before the first use.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class PodmanSandbox:
         self._images = Images(self._service, self._containers, self._settings)
         self._shelf = Shelf(self._prepare)
         self._limits, self._network = Limits(), False  # of the last run: the next is like it
-        self._outputs = outputs
+        self._outputs = Outputs(outputs, session)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="codetape-podman")
         self._lock = threading.Lock()
         self._swept = False
@@ -97,7 +98,7 @@ class PodmanSandbox:
             job = self._shelf.take(shape) or Job(self._containers)
             try:
                 self._track(job, mine)
-                run = Run(spec, shape, self._containers, job, self._place(job))
+                run = Run(spec, shape, self._containers, job, self._outputs.place(job.name))
                 outcome = run.do(self._environment)
             except BaseException:
                 job.remove()
@@ -142,6 +143,7 @@ class PodmanSandbox:
         for name in self._containers.left():
             self._containers.remove(name)
         self._service.close()
+        self._outputs.close()
 
     async def _do(self, work: Callable[[], T], jobs: list[Job]) -> T:
         """Do blocking work in a thread; cancelling the task ends its jobs and waits for their end."""
@@ -189,20 +191,20 @@ class PodmanSandbox:
         if self._closed:
             raise Cancelled
 
-    def _place(self, job: Job) -> Path:
-        """Return the folder for the outputs of a job; it is made when there are some."""
-        with self._lock:
-            if self._outputs is None:
-                self._outputs = Path(tempfile.mkdtemp(prefix="codetape-outputs-"))
-            return self._outputs / job.name
-
     def _sweep(self) -> None:
         """Once: remove the containers of processes that are gone. Unknown ones are left alone."""
         with self._lock:
             if self._swept:
                 return
+            leftovers.sweep()
             for name, owner in self._containers.ours():
-                if alive(owner) is False:
+                living = alive(owner)
+                if living is False:
                     with contextlib.suppress(Exception):
                         self._containers.remove(name)
+                elif living is None and owner not in ("", current_owner()):
+                    whose = readable(owner)
+                    _log.warning(
+                        "container %s is of %s and is kept: podman rm -f %s", name, whose, name
+                    )
             self._swept = True

@@ -13,15 +13,14 @@ import os
 import shutil
 import socket
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
 
+from codetape.adapters.sandbox import leftovers
 from codetape.engine.ports import SandboxBroken
 from codetape.states.values import SandboxFailure
 
@@ -31,7 +30,7 @@ OLDEST = 4  # major version; the ones before lack the commit options and API tha
 STARTING = 20.0  # seconds that a service of our own may take to answer
 CONNECTIONS = 64  # kept for reuse; more are made where they are needed
 # The service ends with us, however we end: the pipe of its standard input is closed then.
-OWN = 'podman system service --time=0 "$1" & read _; kill $!; wait; rm -rf -- "$2"'
+OWN = 'podman system service --time=0 "$1" & read _; kill $!; wait'
 UPGRADE = (
     "POST /v4.0.0/libpod{} HTTP/1.1\r\nHost: podman\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
     "Content-Length: 0\r\n\r\n"
@@ -276,11 +275,11 @@ class OwnService:
     """A `podman system service` that lives as long as we do, on a socket that only we can reach."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="codetape-podman-"))
+        self._folder = leftovers.make("podman")
         self.url = f"unix://{self._folder}/podman.sock"
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                ["sh", "-c", OWN, "sh", self.url, str(self._folder)],
+                ["sh", "-c", OWN, "sh", self.url],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
