@@ -86,6 +86,7 @@ KEPT_BY_THE_FAKE = {
     "test_the_host_has_no_new_open_descriptors",
     "test_no_test_is_no_result",
     "test_a_forked_test_reports_once",
+    "test_the_runner_cannot_be_imported",
 }
 
 
