@@ -24,7 +24,7 @@ from codetape.states.ladder import (
     is_given_up,
     is_labelled,
 )
-from codetape.states.packages import merged
+from codetape.states.packages import merged, name_of
 from codetape.states.session import Rejected, Repair, Session, Solution, Tests, Totals, Verdict
 from codetape.states.values import Answer, FailureClass, RunOutcome
 
@@ -359,9 +359,12 @@ def _decided(s: Session, event: e.Resumed) -> Session:
     """Allow and deny what was held; what nobody decided on is asked again."""
     held = s.held.packages if s.held else ()
     kind: Any = _REJECTED_KIND.get(s.held.cause, "package") if s.held else "package"
-    allowed = _united(s.allowed, tuple(name for name in held if name in event.allow))
-    denied = (Rejected(n, kind, DENIED) for n in held if n in event.deny and n not in event.allow)
-    return replace(s, allowed=allowed, rejected=(*s.rejected, *denied))
+    allowed = tuple(name for name in held if {name, name_of(name)} & {*event.allow})
+    denied = (
+        name for name in held if name not in allowed and {name, name_of(name)} & {*event.deny}
+    )
+    rejected = (Rejected(name, kind, DENIED) for name in denied)
+    return replace(s, allowed=_united(s.allowed, allowed), rejected=(*s.rejected, *rejected))
 
 
 def _noted(s: Session, event: e.Noted) -> Session:

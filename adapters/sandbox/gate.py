@@ -7,13 +7,16 @@ import difflib
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast, get_args
 
 from codetape.adapters.sandbox.index import Index, Known
 from codetape.adapters.sandbox.popular import POPULAR
 from codetape.engine.ports import Sandbox
 from codetape.states.packages import name_of
 from codetape.states.values import BuildFailure, ImageRef, ImageSpec, RunOutcome, RunSpec
+
+Verdict = Literal["allow", "deny", "ask"]
+VERDICTS = get_args(Verdict)
 
 ALIKE = 0.85
 """How alike two names are, of 1, for one to be taken for the other."""
@@ -39,7 +42,7 @@ class Package:
 class Decision:
     """Whether a package may be installed; `reason` is what a model or a person is told."""
 
-    verdict: Literal["allow", "deny", "ask"]
+    verdict: Verdict
     reason: str = ""
 
 
@@ -155,8 +158,8 @@ async def _decided(policy: Policy, package: Package) -> Decision:
         return Decision("ask", f"The policy failed: {error!r}.")
     if isinstance(answer, Decision):
         return answer
-    if answer == "allow" or answer == "deny" or answer == "ask":
-        return Decision(answer)
+    if answer in VERDICTS:
+        return Decision(cast("Verdict", answer))
     return Decision("ask", f"The policy said {answer!r}, which is none of allow, deny, ask.")
 
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from codetape.cli.budgets import budget_option
 from codetape.cli.stores import store_option
 
 if TYPE_CHECKING:
     from codetape.result import Result
 
+POLICIES = ("known", "cautious", "ask")
 SANDBOXES = ("auto", "podman", "bubblewrap", "process")
 
 
@@ -111,6 +113,15 @@ save_option = click.option(
     show_default=True,
     help="auto: podman, else bubblewrap. process: no isolation at all.",
 )
+@click.option(
+    "--policy",
+    type=click.Choice(POLICIES),
+    default="known",
+    show_default=True,
+    help="Which packages may be installed: what the index has; cautious: ask about young ones and "
+    "look-alikes; ask: ask about all. A session that asks pauses.",
+)
+@budget_option
 @click.option("--api-base", metavar="URL", help="The address of the model's server.")
 @store_option
 @save_option
@@ -151,6 +162,7 @@ def _generated(shown: Any, prompt: str, model: str, options: dict[str, Any]) -> 
     from codetape.agent import AutoCoderAgent
     from codetape.cli.watching import Watch
     from codetape.composition import store_path
+    from codetape.states.job import Budget
 
     watch = Watch(shown, options["store"])
     agent = AutoCoderAgent(
@@ -161,6 +173,8 @@ def _generated(shown: Any, prompt: str, model: str, options: dict[str, Any]) -> 
         max_iterations=options["max_iterations"],
         skip_tests=options["skip_tests"],
         network_access=options["network"],
+        package_policy=options["policy"],
+        budget=Budget(**options["budget"]),
         sandbox=options["sandbox"],
         store=store_path(options["store"]),  # made when the arguments are known to be right
         on_event=watch.on_event,

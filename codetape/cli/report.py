@@ -144,6 +144,16 @@ def _lacks_a_sandbox(result: Result) -> bool:
     return ending is not None and ending.failure == "infrastructure"
 
 
+def _answers(result: Result) -> str:
+    """The options with which a session that waits for a decision goes on."""
+    from codetape.states.packages import name_of
+
+    held = result.folded.held
+    if held is None:
+        return ""
+    return "".join(f" --allow {name_of(package)}" for package in held.packages)
+
+
 def show_next_steps(screen: Screen, result: Result, store: str | None) -> None:
     """Say which commands one may want now."""
     name = short(result.session)
@@ -155,6 +165,6 @@ def show_next_steps(screen: Screen, result: Result, store: str | None) -> None:
     if result.success:
         steps.append(("run it", command_line(f"run {name} --help", store)))
     if not result.folded.done:
-        steps.append(("go on", command_line(f"resume {name}", store)))
+        steps.append(("go on", command_line(f"resume {name}{_answers(result)}", store)))
     screen.line()
     screen.fields(steps)

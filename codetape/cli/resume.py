@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import click
 
+from codetape.cli.budgets import budget_option
 from codetape.cli.stores import reading, session_argument, store_option
 
 
 @click.command()
 @session_argument
+@click.option("--allow", metavar="P", multiple=True, help="Install a package that it asks about.")
+@click.option("--deny", metavar="P", multiple=True, help="Do without it. Both may be repeated.")
+@budget_option
 @store_option
-def command(session: str, store: str | None) -> int:
-    """Go on with a session that was interrupted, from the end of its tape.
+def command(
+    session: str,
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
+    budget: dict[str, float],
+    store: str | None,
+) -> int:
+    """Go on with a session that was interrupted or paused, from the end of its tape.
 
-    What is on the tape is not asked for again. SESSION is a prefix of its id, or last.
+    What is on the tape is not asked for again. SESSION is a prefix of its id, or last. A budget
+    replaces the one that was spent.
 
-    Example: codetape resume last
+    \b
+    Examples:
+      codetape resume last
+      codetape resume last --budget usd=2.50
+      codetape resume last --allow polars --deny left-pad
     """
     from codetape.agent import AutoCoderAgent
     from codetape.cli import report
@@ -23,6 +38,7 @@ def command(session: str, store: str | None) -> int:
     from codetape.cli.screen import screen
     from codetape.cli.stores import find_session
     from codetape.cli.watching import Watch
+    from codetape.states.job import Budget
 
     shown = screen()
     watch = Watch(shown, store)
@@ -34,7 +50,8 @@ def command(session: str, store: str | None) -> int:
             on_event=watch.on_event,
             on_engine=watch.on_engine,
         )
-        result = watch.run(lambda: agent.resume.aio(found))
+        more = Budget.model_validate(budget) if budget else None
+        result = watch.run(lambda: agent.resume.aio(found, budget=more, allow=allow, deny=deny))
         if watch.session is None:
             shown.line("The session was done already; nothing was asked.", "dim")
         report.show_result(shown, result)

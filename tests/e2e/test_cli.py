@@ -114,6 +114,11 @@ WRONG = {
     "no sample name": (request("--sample", "nosuch.csv"), "is not of the form NAME=PATH"),
     "no attempts": (request("--max-iterations", "0"), "0 is not in the range x>=1"),
     "no package": (request("--package", "a; b"), "'a; b' is no package name"),
+    "no such budget": (request("--budget", "euros=5"), "none of usd, tokens, calls, seconds"),
+    "no number": (request("--budget", "usd=much"), "'usd=much' has no number"),
+    "no limit": (request("--budget", "usd=-1"), "'usd=-1' has no number"),
+    "budget twice": (request("--budget", "calls=1", "--budget", "calls=2"), "'calls' is given twice"),
+    "no such policy": (request("--policy", "lax"), "'lax' is not one of"),
     "no schema": (request("--schema", "nosuch.md"), "cannot read nosuch.md"),
     "no input name": (request("--input", "help:int"), "'help' cannot be the name of an option"),
     "not utf-8": (["generate", "\udcff", "--model", demo.MODEL], "it is not UTF-8"),
@@ -216,6 +221,30 @@ def test_generate_that_does_not_pass(outside: Path, capsys: pytest.CaptureFixtur
     assert "Not passed (unknown): one attempt is spent." in out
     assert "test_fahrenheit_becomes_celsius (AssertionError" in out
     assert run(capsys, "replay", "last")[0] == 0, "a failed session is not a failed replay"
+
+
+def test_a_budget_pauses_and_a_larger_one_goes_on(
+    outside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, *request("--budget", "calls=2"))
+    assert code == 1
+    assert "the budget of 2 calls does not allow the next call" in out
+    code, out, _ = run(capsys, "resume", "last")
+    assert "the budget of 2 calls" in out, "nothing was added, so nothing goes on"
+    assert run(capsys, "resume", "last", "--budget", "calls=9", "--budget", "seconds=900")[0] == 0
+
+
+def test_a_session_that_asks_about_a_package_goes_on_when_it_is_answered(
+    outside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numpy = {**RIGHT, "code": "import packaging\n\n" + RIGHT["code"]}
+    words = ["generate", "Write add(a, b).", "--model", "openai/small", "--sandbox", "process"]
+    with ChatServer([Reply(PLAN), Reply(numpy), Reply(TESTS)]) as server:
+        code, out, _ = run(capsys, *words, "--api-base", server.base, "--policy", "ask")
+    assert code == 1
+    assert "may packaging be installed?" in out
+    assert "--allow packaging" in out
+    assert run(capsys, "resume", "last", "--allow", "packaging")[0] == 0
 
 
 def test_no_sandbox_is_infrastructure(

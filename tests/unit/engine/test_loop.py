@@ -377,7 +377,8 @@ def test_a_spent_budget_pauses_and_a_larger_one_goes_on() -> None:
         llm, store = ScriptedLlm(HAPPY), MemoryStore()
         job = JOB.model_copy(update={"budget": Budget(calls=2)})
         session = await engine(store, llm, FakeSandbox()).start(ID, job)
-        assert session.paused == "the budget of 2 calls does not allow the next call (2 spent, up to 1 next)"
+        reason = "the budget of 2 calls does not allow the next call (2 spent, up to 1 next)"
+        assert session.paused == reason
         again = await engine(store, llm, FakeSandbox()).resume(ID)
         assert again.paused == session.paused
         done = await engine(store, llm, FakeSandbox()).resume(ID, Resumed(budget=Budget(calls=3)))

@@ -82,6 +82,12 @@ def test_a_refused_system_package_is_left_out() -> None:
     assert driven.wanted(r.BuildImage).spec.system_packages == ()
 
 
+def test_a_package_is_decided_on_by_its_name_too() -> None:
+    code = {**YAML, "packages": ["pyyaml>=6"]}
+    driven = Driven().says(code).says(TESTS).build_fails("undecided_package", "pyyaml>=6")
+    assert driven.happens(e.Resumed(allow=("pyyaml",))).session.allowed == ("pyyaml>=6",)
+
+
 def test_who_allowed_is_no_part_of_what_an_image_holds() -> None:
     spec = ImageSpec(base="b", requirements=("numpy",))
     assert spec.model_copy(update={"allowed": ("numpy",)}).key == spec.key
