@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from codetape.cli import machine, selftest
 from codetape.cli.exits import INFRASTRUCTURE, PASSED
 from codetape.cli.stores import store_option
 from codetape.cli.text import counted
 
 if TYPE_CHECKING:
+    from codetape.cli.machine import Finding
     from codetape.cli.screen import Screen
+    from codetape.cli.selftest import Trial
 
 ISOLATING = ("podman", "bubblewrap")
-PATIENCE = 120.0
-"""Seconds that a sandbox has to answer; the first podman command after a boot sets up its storage."""
+WIDTH = 78
 
 KEYS = (
     "OPENAI_API_KEY",
@@ -38,60 +43,91 @@ LIBRARIES = ("codetape", "litellm", "podman", "pydantic", "pytest", "sqlite-util
 
 @click.command()
 @store_option
-def command(store: str | None) -> int:
-    """Say which sandboxes work here, whether the store can be used, and which keys are set.
+@click.option("--quick", is_flag=True, help="Try no test: that may have to download pytest.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as one JSON object.")
+def command(store: str | None, quick: bool, as_json: bool) -> int:
+    """Say which sandboxes work here, and what mends the others.
 
-    Of keys only the names are shown. Ends with 0 if a sandbox works, else with 3 and the one command
-    that mends it.
+    Each sandbox is tried: a program looks around inside, uses up its limits, and a test runs. Then
+    come what this machine has for sandboxes, the store, which keys are set (their names only), and
+    versions. Ends with 0 if a sandbox that isolates works, else with 3.
 
     Example: codetape doctor
     """
     from codetape.cli.screen import screen
 
-    shown = screen()
+    shown = screen(sys.stderr if as_json else sys.stdout)
     shown.line("Sandboxes", "title")
-    found = {kind: asyncio.run(_tried(kind)) for kind in (*ISOLATING, "process")}
-    shown.fields((kind, _verdict(kind, problem)) for kind, problem in found.items())
+    trials = [_tried(kind, quick, shown) for kind in (*ISOLATING, "process")]
+    found = machine.findings()
+    if as_json:
+        click.echo(json.dumps(_facts(trials, found, _store(store)), indent=2))
+    else:
+        _machine(shown, found)
+        _rest(shown, _store(store))
+        _advice(shown, trials)
+    works = any(trial.problem is None for trial in trials if trial.kind in ISOLATING)
+    return PASSED if works else INFRASTRUCTURE
+
+
+def _tried(kind: str, quick: bool, shown: Screen) -> Trial:
+    """Try one sandbox and show how it went at once: this may take a while."""
+    trial = asyncio.run(selftest.tried(kind, quick=quick))
+    _paragraph(shown, f"{kind}: {_verdict(trial)}", "bad" if trial.problem else "good")
+    if trial.holds:
+        _paragraph(shown, f"  holds: {', '.join(trial.holds)}")
+    if trial.lacks:
+        _paragraph(shown, f"  does not hold: {', '.join(trial.lacks)}", "bad")
+    if trial.tests:
+        _paragraph(shown, f"  tests: {trial.tests}")
+    if trial.problem and (remedy := machine.mended(trial.problem)):
+        meaning, mend = remedy
+        if meaning:
+            _paragraph(shown, f"  that is: {meaning}")
+        shown.line(f"  to mend it: {mend}")
+    return trial
+
+
+def _verdict(trial: Trial) -> str:
+    if trial.problem is not None:
+        return f"does not work: {trial.problem}"
+    if trial.kind in ISOLATING:
+        return "works"
+    return "works, without isolation: only with --sandbox process"
+
+
+def _paragraph(shown: Screen, text: str, style: Any = "") -> None:
+    """Show a text in lines that fit 80 columns; words are left whole, so that they can be copied."""
+    indent = " " * (len(text) - len(text.lstrip()) + 2)
+    lines = wrap(
+        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    for line in lines:
+        shown.line(line, style)
+
+
+def _machine(shown: Screen, found: list[Finding]) -> None:
+    shown.line("\nThis machine", "title")
+    for finding in found:
+        _paragraph(shown, f"{finding.name}: {finding.says}", "bad" if finding.mend else "")
+        if finding.mend:
+            shown.line(f"  to mend it: {finding.mend}")
+
+
+def _rest(shown: Screen, store: tuple[str, str]) -> None:
     shown.line("\nStore", "title")
-    shown.fields([_store(store)])
+    shown.fields([store])
     shown.line("\nKeys", "title")
     shown.fields((name, "set" if os.environ.get(name) else "not set") for name in KEYS)
     shown.line("\nVersions", "title")
     shown.fields([("Python", sys.version.split()[0]), *map(_version, LIBRARIES)])
-    return _advice(shown, found)
 
 
-async def _tried(kind: str) -> str | None:
-    """Ask a sandbox for the bare base; None if it works, else why not."""
-    from codetape.composition import make_sandbox
-    from codetape.engine.ports import SandboxBroken
-    from codetape.states.values import BuildFailure, ImageSpec
-
-    sandbox = make_sandbox(kind)
-    try:
-        async with asyncio.timeout(PATIENCE):
-            built = await sandbox.build(ImageSpec(base=""))
-        return built.message if isinstance(built, BuildFailure) else None
-    except SandboxBroken as broken:
-        return str(broken)
-    except TimeoutError:
-        return f"it gave no answer in {PATIENCE:.0f} s"
-    finally:
-        await sandbox.close()
-
-
-def _verdict(kind: str, problem: str | None) -> str:
-    if problem is not None:
-        return f"does not work: {problem}"
-    return "works" if kind in ISOLATING else "works, without isolation: only with --sandbox process"
-
-
-def _advice(shown: Screen, found: dict[str, str | None]) -> int:
-    """Name the command that mends what is missing, and return the exit code."""
-    missing = [kind for kind in ISOLATING if found[kind] is not None]
+def _advice(shown: Screen, trials: list[Trial]) -> None:
+    """Name the one command that installs what is missing."""
+    missing = [each.kind for each in trials if each.problem and each.kind in ISOLATING]
     if missing:
         shown.line(f"\nFor {' and '.join(missing)}: {_remedy(missing)}")
-    return PASSED if len(missing) < len(ISOLATING) else INFRASTRUCTURE
 
 
 def _remedy(missing: list[str]) -> str:
@@ -102,6 +138,16 @@ def _remedy(missing: list[str]) -> str:
     if script.exists():
         return f"sh {script}"
     return f"apt-get install {' '.join(missing)}"
+
+
+def _facts(trials: list[Trial], found: list[Finding], store: tuple[str, str]) -> dict[str, Any]:
+    return {
+        "sandboxes": [{**asdict(trial), "works": trial.problem is None} for trial in trials],
+        "machine": [asdict(finding) for finding in found],
+        "store": {"path": store[0], "says": store[1]},
+        "keys": {name: bool(os.environ.get(name)) for name in KEYS},
+        "versions": dict([("python", sys.version.split()[0]), *map(_version, LIBRARIES)]),
+    }
 
 
 def _store(given: str | None) -> tuple[str, str]:

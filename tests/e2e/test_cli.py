@@ -14,7 +14,7 @@ import pytest
 
 from codetape import demo
 from codetape.adapters.store.sqlite import SqliteStore
-from codetape.cli import doctor, main
+from codetape.cli import main
 from tests.support.chat_replies import Reply
 from tests.support.chat_server import ChatServer
 from tests.support.sessions import HAPPY, PLAN, RIGHT, TESTS, play
@@ -117,7 +117,10 @@ WRONG = {
     "no such budget": (request("--budget", "euros=5"), "none of usd, tokens, calls, seconds"),
     "no number": (request("--budget", "usd=much"), "'usd=much' has no number"),
     "no limit": (request("--budget", "usd=-1"), "'usd=-1' has no number"),
-    "budget twice": (request("--budget", "calls=1", "--budget", "calls=2"), "'calls' is given twice"),
+    "budget twice": (
+        request("--budget", "calls=1", "--budget", "calls=2"),
+        "'calls' is given twice",
+    ),
     "no such policy": (request("--policy", "lax"), "'lax' is not one of"),
     "no schema": (request("--schema", "nosuch.md"), "cannot read nosuch.md"),
     "no input name": (request("--input", "help:int"), "'help' cannot be the name of an option"),
@@ -380,44 +383,7 @@ def test_hostile_answers_are_escaped(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert "\\x1b]0;owned\\x07\\u202e[red]<img onerror=1>" in out
 
 
-# --- doctor, graph --------------------------------------------------------------------------------
-
-
-def test_doctor(
-    tape: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def tried(kind: str) -> str | None:
-        return "it is not here" if kind == "podman" else None
-
-    monkeypatch.setattr(doctor, "_tried", tried)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
-    code, out, err = run(capsys, "doctor", "--store", tape)
-    assert code == 0
-    assert "podman:      does not work: it is not here" in out
-    assert "bubblewrap:  works" in out
-    assert f"{tape}:  1 session" in out
-    assert "OPENAI_API_KEY:      set" in out
-    assert "For podman: sh " in out
-    assert "canary" not in out + err
-
-
-def test_doctor_without_a_sandbox(
-    outside: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def tried(kind: str) -> str | None:
-        return None if kind == "process" else "it is not here"
-
-    monkeypatch.setattr(doctor, "_tried", tried)
-    code, out, _ = run(capsys, "doctor")
-    assert code == 3
-    assert "For podman and bubblewrap: sh " in out
-    assert "not there yet; it can be made" in out
-    assert list(outside.iterdir()) == [], "to look makes nothing"
-
-
-@pytest.mark.bubblewrap
-def test_doctor_tries_the_sandboxes() -> None:
-    assert asyncio.run(doctor._tried("bubblewrap")) is None
+# --- graph ----------------------------------------------------------------------------------------
 
 
 def test_graph(capsys: pytest.CaptureFixture[str]) -> None:
