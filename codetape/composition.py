@@ -56,14 +56,13 @@ def make_sandbox(
         return given
     from codetape.adapters.sandbox.auto import FirstWorking
 
-    podman = partial(_podman, session, registry_secret)
     makers: dict[str, Callable[[], Sandbox]] = {
-        "podman": podman,
-        "bubblewrap": _bubblewrap,
-        "process": _process,
+        "podman": partial(_podman, session, registry_secret),
+        "bubblewrap": partial(_bubblewrap, session),
+        "process": partial(_process, session),
     }
     if given == "auto":
-        return FirstWorking({"podman": podman, "bubblewrap": _bubblewrap})
+        return FirstWorking({name: makers[name] for name in ("podman", "bubblewrap")})
     if given not in makers:
         raise ValueError(f"sandbox: {given!r} is none of {', '.join(SANDBOXES)}")
     return makers[given]()
@@ -85,16 +84,16 @@ def _podman(session: str, registry_secret: str | None) -> Sandbox:
     return PodmanSandbox(session=session, registry_secret=registry_secret)
 
 
-def _bubblewrap() -> Sandbox:
+def _bubblewrap(session: str) -> Sandbox:
     from codetape.adapters.sandbox.bubblewrap import BubblewrapSandbox
 
-    return BubblewrapSandbox()
+    return BubblewrapSandbox(session=session)
 
 
-def _process() -> Sandbox:
+def _process(session: str) -> Sandbox:
     from codetape.adapters.sandbox.process import ProcessSandbox
 
-    return ProcessSandbox()
+    return ProcessSandbox(session=session)
 
 
 def make_llm(given: Llm | None, job: Job, answered: Mapping[str, int] | None = None) -> Llm:

@@ -1,6 +1,11 @@
 """Environments appear whole or not at all, once, and only what can be had."""
 
+import fcntl
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from codetape.adapters.sandbox import environments
-from codetape.adapters.sandbox.environments import MARK, Environments
+from codetape.adapters.sandbox.environments import HALF, MARK, Environments
 from codetape.adapters.sandbox.installers import Pip
 from codetape.adapters.sandbox.interpreters import find, reachable
 from codetape.adapters.sandbox.supervise import Wish
 from codetape.engine.ports import SandboxBroken
 from codetape.states.values import BuildFailure, ImageRef, ImageSpec
+from codetape.testing.sandbox_runs import running_with
 
 EMPTY = ImageSpec(base="python")
 
@@ -78,6 +84,61 @@ def test_c9_a_build_has_a_limit_of_time(tmp_path: Path, wish: Wish) -> None:
     assert isinstance(failure, BuildFailure)
     assert failure.cause == "timeout"
     assert names(tmp_path) == []
+
+
+@pytest.fixture
+def half(tmp_path: Path) -> Path:
+    """What is there of an environment whose builder was killed."""
+    folder = tmp_path / f"{HALF}0123abcd.4567"
+    (folder / "bin").mkdir(parents=True)
+    return folder
+
+
+def test_half_an_environment_of_a_builder_that_is_gone_is_removed(
+    tmp_path: Path, wish: Wish, half: Path
+) -> None:
+    cache = Environments(tmp_path)
+    whole = cache.build(EMPTY, wish)
+    assert isinstance(whole, ImageRef)
+    cache.sweep()
+    assert names(tmp_path) == [whole.ref]
+
+
+def test_half_an_environment_that_somebody_builds_is_kept(tmp_path: Path, half: Path) -> None:
+    with (tmp_path / "0123abcd.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        Environments(tmp_path).sweep()
+        assert half.exists()
+    Environments(tmp_path).sweep()
+    assert not half.exists()
+
+
+@pytest.mark.slow
+def test_an_installer_that_outlives_its_builder_holds_the_right_to_build(
+    tmp_path: Path, half: Path
+) -> None:
+    """It writes to the half still: neither may that be removed nor may another one begin."""
+    builder = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from codetape.adapters.sandbox.environments import Environments, _Steps\n"
+        "from codetape.adapters.sandbox.interpreters import find\n"
+        "from codetape.adapters.sandbox.supervise import Wish\n"
+        "wish, folder = Wish(), Path(sys.argv[1])\n"
+        "with Environments(folder)._locked('0123abcd', wish) as (lock, until):\n"
+        "    steps = _Steps(find(None), lock, wish, until)\n"
+        "    installer = 'import os, time; os.kill(os.getppid(), 9); time.sleep(600)'\n"
+        "    steps.run((sys.executable, '-c', installer, sys.argv[1]))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", builder, str(tmp_path)]) as killed:
+        assert killed.wait(30) == -signal.SIGKILL
+    (installer,) = running_with(str(tmp_path), patience=0)
+    Environments(tmp_path).sweep()
+    assert half.exists()
+    os.kill(installer, signal.SIGKILL)
+    assert running_with(str(tmp_path)) == []
+    Environments(tmp_path).sweep()
+    assert not half.exists()
 
 
 def test_the_key_is_that_of_the_content(tmp_path: Path, wish: Wish) -> None:
