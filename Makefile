@@ -5,7 +5,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo test lint format bench reference coverage lock clean
+.PHONY: help env demo test lint format bench reference humaneval coverage lock clean
 
 # The project's own uv and the interpreter named here, whatever else the shell has active.
 unexport VIRTUAL_ENV
@@ -37,6 +37,9 @@ format: .venv/.synced ## rewrite the files in the one format, and fix what can b
 
 reference: .venv/.synced ## run the recorded sessions of another system (CASES=FILE for others)
 	.venv/bin/python -m tests.reference $(CASES)
+
+humaneval: .venv/.synced ## judge right and wrong solutions of HumanEval's problems in bubblewrap
+	.venv/bin/python -m tests.humaneval
 
 bench: .venv/.synced ## measure the numbers that the design must keep
 	.venv/bin/python -m benchmarks $(ARGS)

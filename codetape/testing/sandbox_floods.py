@@ -26,7 +26,7 @@ class FloodContract(SandboxCase):
         limits = Limits(seconds=60.0, output=10_000)
         outcome = make.script(ENDLESS.format(stream=1), arguments=(mark,), limits=limits)
         assert (outcome.too_much_output, outcome.timed_out) == (True, False)
-        assert (outcome.exit_status, outcome.signal) == (None, None)
+        assert outcome.exit_status is None
         assert outcome.stdout.startswith("HEAD\n")
         assert outcome.stdout.endswith("yyy")
         assert outcome.stdout_cut is not None

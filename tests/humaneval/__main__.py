@@ -1,0 +1,26 @@
+"""`make humaneval`: all problems in bubblewrap, with counts and time."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.humaneval.problems import problems
+from tests.humaneval.running import Score, scores
+
+
+def main() -> int:
+    """Run, print, and return 1 if a solution was misjudged."""
+    right, wrong = scores(problems())
+    _told("canonical solutions that passed", right)
+    _told("broken solutions that failed", wrong)
+    return bool(right.misjudged or wrong.misjudged)
+
+
+def _told(what: str, score: Score) -> None:
+    print(f"{what}: {score.good} of {score.of}, in {score.seconds:.1f} s")
+    for problem, event in score.misjudged.items():
+        print(f"  {problem}: {event}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
