@@ -10,7 +10,10 @@ ROOT = Path(__file__).parents[2]
 TOPS = ("states", "engine", "adapters", "replay", "codetape", "benchmarks")
 FOLDERS = sorted(
     {file.parent for top in TOPS for file in (ROOT / top).rglob("*.py")}
-    | {ROOT / "tests" / name for name in ("contracts", "e2e", "properties", "support", "reference", "humaneval")}
+    | {
+        ROOT / "tests" / name
+        for name in ("contracts", "e2e", "faults", "properties", "support", "reference", "humaneval")
+    }
 )
 
 
