@@ -187,8 +187,8 @@ class Result:
 
     @cached_property
     def records(self) -> tuple[Recorded, ...]:
-        """The events of the tape."""
-        return tuple(read(self.store, self.session))
+        """The events of the tape that led here: of a session as it was once, the ones until then."""
+        return tuple(r for r in read(self.store, self.session) if r.seq <= self.folded.seq)
 
     @cached_property
     def conversation_history(self) -> tuple[dict[str, str], ...]:
