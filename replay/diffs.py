@@ -9,9 +9,11 @@ from typing import Any
 from codetape.states.values import canonical
 
 
-def difference_of(expected: Any, found: Any) -> tuple[str, int]:
+def difference_of(
+    expected: Any, found: Any, names: tuple[str, str] = ("tape", "today")
+) -> tuple[str, int]:
     """Return a unified diff of two JSON values, and in how many lines they differ."""
-    lines = list(unified_diff(_lines(expected), _lines(found), "tape", "today", lineterm="", n=2))
+    lines = list(unified_diff(_lines(expected), _lines(found), *names, lineterm="", n=2))
     return "\n".join(lines), _changed(lines[2:])
 
 

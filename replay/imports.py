@@ -72,11 +72,13 @@ def import_tape(path: Path, store: EventStore, owner: str = "an import") -> Tape
     it left them, unless they are there. Raises BadTapeFile before anything is written, OtherContent,
     SessionOwned, and what `EventStore.append` raises; an import that was cut off can be made again.
     """
-    tape = read_tape_file(path)
+    return put_tape(read_tape_file(path), store, owner)
+
+
+def put_tape(tape: TapeFile, store: EventStore, owner: str = "an import") -> TapeFile:
+    """Do as `import_tape` does with a file that was read."""
     written = groupby(tape.rows, lambda row: row.session)
     parts = [_Part(session, tuple(rows)) for session, rows in written]
-    if parts[-1].session != tape.session:  # a fork without an event of its own
-        raise BadTapeFile(path, 1, len(tape), "it ends before the fork has begun")
     known = [_known(store, part, whole=part is parts[-1]) for part in parts]
     for at, (part, there) in enumerate(zip(parts, known, strict=True)):
         if there is None or there < len(part.rows):
@@ -155,7 +157,7 @@ class _Reading:
                 case {"event": _}:
                     self._event(value, header)
                 case {"end": _}:
-                    self._end(value)
+                    self._end(value, header["session"])
                     return TapeFile(
                         header["session"], header["workflow"], tuple(self._rows), self._blobs
                     )
@@ -243,13 +245,15 @@ class _Reading:
         if canonical(expected) != canonical(header):
             raise self._bad("the header does not fit the first event")
 
-    def _end(self, line: dict[str, Any]) -> None:
+    def _end(self, line: dict[str, Any], session: str) -> None:
         head = self._rows[-1].hash if self._rows else GENESIS
         end = canonical({"end": len(self._rows), "head": head})
         if self._fresh or canonical(line) != end:
             raise self._bad("the end line does not fit the events")
         if not self._rows:
             raise self._bad("the tape has no event")
+        if self._rows[-1].session != session:
+            raise self._bad("it ends before the fork has begun")
         if self._value() is not None:
             raise self._bad("there is more after the end line")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from codetape.engine import codec
@@ -12,6 +13,9 @@ from codetape.replay.rules import WORKFLOWS, opened
 from codetape.states.events import Event, Forked
 from codetape.states.session import Session
 from codetape.states.workflow import Workflow
+
+SHOWN = 2000
+"""Characters of a value that a notebook shows."""
 
 
 def open_tape(source: Source, session: str, workflows: Sequence[Workflow] = WORKFLOWS) -> Tape:
@@ -79,6 +83,12 @@ class Step:
         )
         return f"<event {self.seq} of {self.tape.id}: {self.event.name}, {way}, {self.record.at}>"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the event with all that it tells."""
+        facts = self.event.model_dump(mode="json", exclude_defaults=True)
+        rows = [(name, escape(_short(str(value)))) for name, value in facts.items()]
+        return f"<p>{escape(repr(self)[1:-1])}</p>{_table(rows)}"
+
 
 class Tape:
     """The events of a session, numbered from 1: `tape[12]`, `tape[-1]`, `for step in tape`."""
@@ -141,3 +151,20 @@ class Tape:
     def __repr__(self) -> str:
         last = self._records[-1]
         return f"<tape {self.id}: {self.workflow}, {len(self)} events, {last.dest} at {last.at}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a row for each event."""
+        rows = [
+            (str(step.seq), step.event.name, step.state, "inherited" if step.inherited else "")
+            for step in self
+        ]
+        return f"<p>{escape(repr(self)[1:-1])}</p>{_table(rows)}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]} …"
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> str:
+    cells = ("".join(f'<td style="text-align:left">{cell}</td>' for cell in row) for row in rows)
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"

@@ -8,10 +8,7 @@ from itertools import chain
 from codetape.engine.ports import DamagedTape, UnknownSession
 from codetape.engine.tape import Recorded, Source, read
 from codetape.states.events import SessionOpened
-from codetape.states.workflow import AUTOCODER, Workflow
-
-WORKFLOWS: tuple[Workflow, ...] = (AUTOCODER,)
-"""The workflows of this version."""
+from codetape.states.workflow import Workflow
 
 
 class UnknownRules(ValueError):

@@ -46,13 +46,19 @@ def explained(error: Exception) -> tuple[str, int] | None:
     """Return the line and the exit code for an error of the library; None if it is a fault of ours."""
     from codetape.engine.codec import UnreadableEvent
     from codetape.engine.ports import SandboxBroken, StoreError, UnknownSession
-    from codetape.replay.imports import BadTapeFile
+    from codetape.replay.imports import BadTapeFile, OtherContent
     from codetape.running import RunFailed
+    from codetape.states.machine import IllegalTransition
 
     match error:
+        case IllegalTransition():
+            return (
+                f"today's rules go another way: {error}; `codetape replay` says where",
+                NOT_PASSED,
+            )
         case UnknownSession():
             return f"{error}; `codetape sessions` lists them", USAGE
-        case BadTapeFile():
+        case BadTapeFile() | OtherContent():
             return str(error), NOT_PASSED
         case StoreError() | UnreadableEvent() | SandboxBroken():
             return str(error), INFRASTRUCTURE

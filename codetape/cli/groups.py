@@ -15,11 +15,18 @@ COMMANDS = {
     "resume": "Go on with a session that was interrupted.",
     "fork": "Start a session from an event of another one.",
     "replay": "Check that today's rules do what a tape says.",
+    "diff": "Say where two sessions part, and what differs after that.",
     "export": "Write a tape to one file.",
+    "import": "Put the tape of a file into a store.",
+    "verify": "Check that tapes are what was written.",
+    "images": "List, explain and remove what builds have left here.",
     "doctor": "Say what works here and what is missing.",
     "graph": "Print the state machine as Mermaid.",
 }
 """Name to the line that the list of commands has; each is `command` in a file of its name."""
+
+FILES = {"import": "import_"}
+"""The names that Python keeps for itself, and the files of those commands."""
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -39,7 +46,9 @@ class Commands(click.Group):
         """Import a command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"codetape.cli.{cmd_name}").command
+        command: click.Command = import_module(
+            f"codetape.cli.{FILES.get(cmd_name, cmd_name)}"
+        ).command
         return command
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:

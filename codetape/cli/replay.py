@@ -2,36 +2,79 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from codetape.cli.exits import NOT_PASSED, PASSED
-from codetape.cli.stores import find_session, reading, session_argument, store_option
+from codetape.cli.exits import NOT_PASSED, PASSED, USAGE, Failed
+from codetape.cli.progress import progress
+from codetape.cli.stores import reading, reading_tape, store_option
 
 if TYPE_CHECKING:
     from codetape.cli.screen import Screen
+    from codetape.engine.tape import Source
     from codetape.replay.drift import Report
 
 
+class Options(TypedDict):
+    """How strictly tapes are compared; see `replay.replayer.replay`."""
+
+    keep_going: bool
+    ignore_prompts: bool
+
+
 @click.command()
-@session_argument
+@click.argument("session", required=False)
+@click.option("--all", "every", is_flag=True, help="Replay all sessions of the store.")
+@click.option("--keep-going", is_flag=True, help="Report all differences, not only the first.")
+@click.option("--ignore", type=click.Choice(["prompts"]), help="Compare the path only.")
+@click.option("--to", type=int, metavar="N", help="Show the session as it was after event N.")
+@click.option("--step", is_flag=True, help="Walk over the tape, event by event.")
 @store_option
-def command(session: str, store: str | None) -> int:
+def command(
+    session: str | None,
+    ignore: str | None,
+    to: int | None,
+    store: str | None,
+    *,
+    every: bool,
+    keep_going: bool,
+    step: bool,
+) -> int:
     """Fold a tape with today's rules and report the first event that would differ.
 
     No model is asked and nothing is run. For each event it compares where it leads, what is asked
     for (prompt and schema, to the byte) and what is made of the answer. Ends with 0 if the two are
     identical, else with 1. How the session itself ended is another matter. SESSION is a prefix of
-    its id, or last.
+    its id, or last, or a FILE.jsonl of `codetape export`.
 
-    Example: codetape replay last
+    \b
+    Examples:
+      codetape replay last
+      codetape replay last --keep-going --ignore prompts
+      codetape replay last --to 7       what was known after event 7
+      codetape replay last --step       next, back, jump, code, prompts, answers
+      codetape replay --all
     """
+    if every == bool(session):
+        raise click.UsageError("give a SESSION, or --all", click.get_current_context())
+    options: Options = {"keep_going": keep_going, "ignore_prompts": ignore == "prompts"}
+    if session is None:
+        return _all(store, options)
+    with reading_tape(session, store) as (source, found):
+        if to is not None and not step:
+            return _to(source, found, to)
+        if step:
+            return _step(source, found, to or 1, options)
+        return _one(source, found, options)
+
+
+def _one(source: Source, session: str, options: Options) -> int:
     from codetape.cli.screen import screen
     from codetape.replay.replayer import replay
 
-    with reading(store) as opened:
-        report = replay(opened, find_session(opened, session))
+    report = replay(source, session, **options)
     _show(screen(), report)
     return PASSED if report.identical else NOT_PASSED
 
@@ -48,3 +91,52 @@ def _show(shown: Screen, report: Report) -> None:
             shown.code(difference.diff, "diff")
     if report.ending:
         shown.line(f"The session itself: {report.ending.reason}.", "dim")
+
+
+def _all(store: str | None, options: Options) -> int:
+    from codetape.cli.screen import screen
+    from codetape.replay.replayer import replay
+
+    with reading(store) as opened:
+        rows = progress(opened.sessions(), "replayed")
+        reports = [replay(opened, row.id, **options) for row in rows]
+    if not reports:
+        screen().line("The store has no session yet.")
+        return PASSED
+    screen().table(("session", "events", "ended", "replay"), [_row(report) for report in reports])
+    differing = sum(not report.identical for report in reports)
+    if differing:
+        screen().line(f"{differing:,} of {len(reports):,} differ from today's rules.", "bad")
+    return NOT_PASSED if differing else PASSED
+
+
+def _row(report: Report) -> tuple[str, str, str, str]:
+    ended = "not yet"
+    if report.ending:
+        ended = str(report.ending.failure or "passed")
+    found = "; ".join(map(str, report.differences)) or "identical"
+    return report.session, str(report.events), ended, found
+
+
+def _to(source: Source, session: str, at: int) -> int:
+    from codetape.cli.screen import screen
+    from codetape.cli.show import show_at
+
+    show_at(screen(), source, session, at)
+    return PASSED
+
+
+def _step(source: Source, session: str, at: int, options: Options) -> int:
+    from codetape.cli.screen import screen
+    from codetape.cli.walking import Walk
+    from codetape.replay.reading import open_tape
+    from codetape.replay.replayer import replay
+
+    tape = open_tape(source, session)
+    try:
+        tape[at]
+    except IndexError as error:
+        raise Failed(str(error), USAGE) from error
+    report = replay(source, session, keep_going=True, ignore_prompts=options["ignore_prompts"])
+    Walk(screen(), tape, report.differences, at).go(sys.stdin)
+    return PASSED

@@ -19,10 +19,17 @@ SHOWN = 5
 """So many failures are shown one by one."""
 
 
-def show_result(screen: Screen, result: Result, more: Iterable[tuple[str, str]] = ()) -> None:
-    """Show how a session ended and what it took, with `more` fields."""
+def show_result(
+    screen: Screen, result: Result, more: Iterable[tuple[str, str]] = (), heading: str = ""
+) -> None:
+    """Show how a session ended and what it took, with `more` fields.
+
+    `heading` stands in the place of the ending, for a session as it was once.
+    """
     ending = result.folded.ending
-    if result.success and ending:
+    if heading:
+        screen.line(heading, "title")
+    elif result.success and ending:
         screen.line(f"Passed: {ending.reason}.", "good")
     elif ending:
         screen.line(f"Not passed ({ending.failure}): {ending.reason}", "bad")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -14,28 +15,35 @@ from codetape.cli.stores import find_session, reading, session_argument, store_o
 
 if TYPE_CHECKING:
     from codetape.cli.screen import Screen
+    from codetape.engine.ports import EventStore
+    from codetape.engine.tape import Source
     from codetape.result import Result
 
 
 @click.command()
 @session_argument
+@click.option("--at", type=int, metavar="N", help="As it was after event N.")
 @click.option("--events", is_flag=True, help="Every event, with its facts.")
 @click.option("--code", is_flag=True, help="The newest code.")
 @click.option("--tests", is_flag=True, help="The newest test file.")
 @click.option("--prompts", is_flag=True, help="What the model was asked, and what it said.")
 @save_option
 @store_option
-def command(session: str, save: Path | None, store: str | None, **views: bool) -> None:
-    """Show a session: how it ended, or one view of it.
+def command(
+    session: str, at: int | None, save: Path | None, store: str | None, **views: bool
+) -> None:
+    """Show a session: how it ended, or one view of it; as it is, or as it was after event N.
 
     Control characters in what a model wrote are shown escaped; --save writes the files as they are.
     SESSION is a prefix of its id, or last.
 
-    Example: codetape show last --events
+    \b
+    Examples:
+      codetape show last --events
+      codetape show last --at 7 --code
     """
     from codetape.cli import report
     from codetape.cli.screen import screen
-    from codetape.result import Result
 
     chosen = [name for name, asked in views.items() if asked] or ["summary"]
     if len(chosen) > 1:
@@ -44,13 +52,33 @@ def command(session: str, save: Path | None, store: str | None, **views: bool) -
         )
     shown = screen()
     with reading(store) as opened:
-        result = Result.load(find_session(opened, session), opened)
-        _VIEWS[chosen[0]](shown, result)
+        result, heading = load(opened, find_session(opened, session), at)
+        _VIEWS[chosen[0]](shown, result, heading)
         if save:
             report.save_and_say(shown, result, save)
 
 
-def _summary(shown: Screen, result: Result) -> None:
+def load(source: Source, session: str, at: int | None) -> tuple[Result, str]:
+    """Return the result of a session, or what it was after event `at` and a heading that says so."""
+    from codetape.replay.reading import open_tape
+    from codetape.result import Result
+
+    tape = open_tape(source, session)
+    try:
+        step = tape[at if at is not None else -1]
+    except IndexError as error:
+        raise Failed(str(error), USAGE) from error
+    result = Result.of(step.session, cast("EventStore", source))
+    where = f"After event {step.seq} of {len(tape)}, {step.event.name}: {step.state}"
+    return result, where if at is not None else ""
+
+
+def show_at(shown: Screen, source: Source, session: str, at: int) -> None:
+    """Show a session as it was after event `at`."""
+    _summary(shown, *load(source, session, at))
+
+
+def _summary(shown: Screen, result: Result, heading: str) -> None:
     from codetape.cli import report
     from codetape.cli.text import listed
 
@@ -64,10 +92,21 @@ def _summary(shown: Screen, result: Result) -> None:
         ("state", f"{result.folded.state}, after event {result.folded.seq}"),
         ("opened", f"{result.records[0].at:.19} UTC"),
     ]
-    report.show_result(shown, result, more)
+    if result.records[-1].session != result.records[0].session:
+        more.append(("fork of", _lineage(result)))
+    report.show_result(shown, result, more, heading)
 
 
-def show_events(shown: Screen, result: Result) -> None:
+def _lineage(result: Result) -> str:
+    """The sessions that a fork came from, the nearest first."""
+    from codetape.states.events import Forked
+
+    forks = [r.event for r in reversed(result.records) if isinstance(r.event, Forked)]
+    given = ", with an outcome that was given" if any(fork.given for fork in forks) else ""
+    return ", of ".join(f"{fork.parent} at event {fork.seq}" for fork in forks) + given
+
+
+def show_events(shown: Screen, result: Result, _: str = "") -> None:
     """Show the events of a tape as a table."""
     from codetape.cli.facts import row
 
@@ -80,26 +119,26 @@ def show_events(shown: Screen, result: Result) -> None:
     shown.table(("#", "sec", "event", "leads to", "facts"), rows)
 
 
-def _code(shown: Screen, result: Result) -> None:
+def _code(shown: Screen, result: Result, _: str) -> None:
     if result.solution is None:
         raise Failed(f"session {result.session} has no code yet", USAGE)
     shown.code(result.solution.code, "python")
 
 
-def _tests(shown: Screen, result: Result) -> None:
+def _tests(shown: Screen, result: Result, _: str) -> None:
     if result.tests is None:
         raise Failed(f"session {result.session} has no tests", USAGE)
     shown.code(result.tests, "python")
 
 
-def _prompts(shown: Screen, result: Result) -> None:
+def _prompts(shown: Screen, result: Result, _: str) -> None:
     for turn in result.conversation_history:
         shown.line(f"--- {turn['role']} ---", "title")
         shown.line(turn["content"])
         shown.line()
 
 
-_VIEWS = {
+_VIEWS: dict[str, Callable[[Screen, Result, str], None]] = {
     "summary": _summary,
     "events": show_events,
     "code": _code,

@@ -13,6 +13,7 @@ from codetape.cli.exits import USAGE, Failed
 
 if TYPE_CHECKING:
     from codetape.engine.ports import EventStore
+    from codetape.engine.tape import Source
 
 SHORT = 8
 """So many characters of an id stand in a hint."""
@@ -66,6 +67,22 @@ def find_session(store: EventStore, name: str) -> str:
     from codetape.tapes import find_session
 
     return find_session(store, name)
+
+
+@contextmanager
+def reading_tape(name: str, store: str | None) -> Iterator[tuple[Source, str]]:
+    """Find the tape of a session, or of a file that `codetape export` wrote: FILE.jsonl.
+
+    Yields where it is read from, and its session. Raises UnknownSession, BadTapeFile.
+    """
+    if name.endswith(".jsonl") and Path(name).is_file():
+        from codetape.replay.imports import read_tape_file
+
+        file = read_tape_file(Path(name))
+        yield file, file.session
+        return
+    with reading(store) as opened:
+        yield opened, find_session(opened, name)
 
 
 def short(session: str) -> str:

@@ -1,0 +1,89 @@
+"""`codetape diff`: two sessions side by side."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from codetape.cli.exits import NOT_PASSED, PASSED
+from codetape.cli.stores import reading_tape, short, store_option
+
+if TYPE_CHECKING:
+    from codetape.cli.screen import Screen
+    from codetape.replay.compare import Comparison
+
+
+@click.command()
+@click.argument("one", metavar="A")
+@click.argument("other", metavar="B")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as one JSON object.")
+@store_option
+def command(one: str, other: str, store: str | None, *, as_json: bool) -> int:
+    """Say where two sessions part, and what differs after that: states, code, tests, packages, costs.
+
+    What no two runs have in common, such as how long something took, counts as equal. Ends with 0 if
+    they are the same, else with 1. A and B are prefixes of ids, or last, or a FILE.jsonl of
+    `codetape export`.
+
+    Example: codetape diff 4f2a last
+    """
+    from codetape.cli.screen import screen
+    from codetape.replay.compare import compare
+    from codetape.replay.reading import open_tape
+
+    with reading_tape(one, store) as first, reading_tape(other, store) as second:
+        comparison = compare(open_tape(*first), open_tape(*second))
+    if as_json:
+        click.echo(json.dumps(asdict(comparison), indent=2))
+    else:
+        _show(screen(), comparison)
+    return NOT_PASSED if comparison.parting else PASSED
+
+
+def _show(shown: Screen, comparison: Comparison) -> None:
+    first, second = short(comparison.sessions.one), short(comparison.sessions.other)
+    parting = comparison.parting
+    if parting is None:
+        shown.line(f"Sessions {first} and {second} are the same.", "good")
+        return
+    where = " and ".join(str(seq or "the end") for seq in (parting.seqs.one, parting.seqs.other))
+    where = f"event {parting.seqs.one}" if parting.seqs.same else f"events {where}"
+    shown.line(f"Sessions {first} and {second} part at {where}: {parting.reason}", "bad")
+    if parting.diff:
+        shown.code(parting.diff, "diff")
+    shown.line()
+    shown.table(("", first, second), _facts(comparison))
+    _show_paths(shown, comparison)
+    for name, text in (("solution.py", comparison.code), ("test_solution.py", comparison.tests)):
+        if text:
+            shown.line(f"\n{name} in the end:", "title")
+            shown.code(text, "diff")
+
+
+def _facts(comparison: Comparison) -> list[tuple[str, str, str]]:
+    from codetape.cli.text import listed
+
+    pairs = [(name.replace("_", " "), p.one, p.other) for name, p in comparison.facts.items()]
+    rows = [(name, _said(one), _said(other)) for name, one, other in pairs]
+    only = comparison.packages
+    return [*rows, ("packages only here", listed(only.one, ""), listed(only.other, ""))]
+
+
+def _said(value: Any) -> str:
+    match value:
+        case None:
+            return "unknown"
+        case int() | float():
+            return f"{value:,}"
+    return str(value)
+
+
+def _show_paths(shown: Screen, comparison: Comparison) -> None:
+    from itertools import zip_longest
+
+    paths = zip_longest(comparison.paths.one, comparison.paths.other, fillvalue="")
+    shown.line("\nFrom there on:", "title")
+    shown.table(("first", "second"), list(paths))

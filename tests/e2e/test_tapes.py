@@ -1,0 +1,271 @@
+"""What the command line does with tapes: forking, comparing, walking, checking, moving them."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from codetape.adapters.store.sqlite import SqliteStore
+from codetape.cli import main
+from codetape.states.values import Answer
+from tests.support.sessions import ID, LOGIC, ONE_REPAIR, play
+from tests.unit.replay.sessions import fails
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store with one session of a failed test and a repair, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CODETAPE_STORE", raising=False)
+    path = tmp_path / "codetape.db"
+    with closing(SqliteStore(path)) as kept:
+        asyncio.run(play(ONE_REPAIR, runs=[fails("test_add")], store=kept))
+    return path
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], store: Path) -> Run:
+    def run(*words: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main(words)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def forked(run: Run, *words: str) -> str:
+    """Fork the session and return the id of the fork."""
+    code, out, err = run("fork", "session", *words)
+    assert code == 0, err
+    return out.split()[1]
+
+
+def seq_of(store: Path, name: str) -> int:
+    with closing(SqliteStore(store)) as kept:
+        return next(row.seq for row in kept.read(ID) if row.name == name)
+
+
+# --- fork -----------------------------------------------------------------------------------------
+
+
+def test_fork_says_how_to_go_on(run: Run) -> None:
+    code, out, _ = run("fork", "last", "--at", "4", "--set", "max_iterations=2")
+    assert code == 0
+    assert out.startswith("Session ")
+    new = out.split()[1]
+    assert f"begins with events 1 to 4 of {ID}." in out
+    assert f"resume {new[:8]}" in out
+    assert f"diff {ID[:8]} {new[:8]}" in out
+    _, out, _ = run("show", new, "--events")
+    assert "forked" in out.splitlines()[-1]
+    assert "with another max_iterations" in out
+
+
+def test_forks_stand_below_their_parents(run: Run) -> None:
+    one = forked(run, "--at", "4")
+    two = forked(run, "--at", "6", "--model", "scripted/demo")
+    run("fork", one, "--at", "5")
+    _, out, _ = run("sessions")
+    lines = out.splitlines()[1:]
+    assert lines[0].startswith(ID)
+    assert lines[1].startswith(f"└─ {one}")
+    assert f"fork of {ID[:8]} at 4" in lines[1]
+    assert lines[2].startswith("   └─ ")
+    assert lines[3].startswith(f"└─ {two}")
+    _, out, _ = run("sessions", "--limit", "1")
+    assert len(out.splitlines()) == 3
+    assert "3 older ones are not listed: --limit 0 lists all." in out
+
+
+def test_show_tells_own_from_inherited(run: Run, store: Path) -> None:
+    new = forked(run, "--at", str(seq_of(store, "tests_written")))
+    _, out, _ = run("show", new)
+    assert "itself:     0 calls" in out
+    assert "inherited:  3 calls" in out
+    assert f"fork of:    {ID} at event" in out
+    _, out, _ = run("show", ID)
+    assert "inherited" not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--at", "99"], "events 1 to 11, not 99"),
+        (["--at", "11"], "is done after event 11; fork it before that"),
+        (
+            ["--at", "4", "--set", "colour=blue"],
+            "colour: a fork cannot change that; it can change p",
+        ),
+        (["--at", "4", "--set", "max_iterations"], "--set max_iterations: write FIELD=VALUE"),
+        (["--at", "4", "--set", "max_iterations=0"], "max_iterations: 0 is less than 1"),
+        (["--at", "4", "--set", "max_iterations=x"], "max_iterations: 'x' is no whole number"),
+        (["--at", "4", "--set", "prompt= "], "prompt: it is empty"),
+        (["--at", "4", "--set", "memory=1"], "resources: memory: 1 is less"),
+        (["--at", "4", "--set", "seed=1", "--set", "seed=2"], "--set seed: it is given twice"),
+        (["--at", "4", "--model", "scripted/none"], "none"),
+        (["--at", "4", "--set", "network_access=maybe"], "'maybe' is no yes or no"),
+    ],
+)
+def test_a_fork_that_makes_no_sense(run: Run, words: list[str], said: str) -> None:
+    code, out, err = run("fork", "last", *words)
+    assert (code, out) == (2, "")
+    assert said.removeprefix("resources: ") in err
+    assert run("sessions")[1].count(ID) == 1
+
+
+def test_fork_with_another_answer(run: Run, store: Path, tmp_path: Path) -> None:
+    seq = seq_of(store, "diagnosed")
+    finding = {**LOGIC["failures"][0], "error_type": "test_error"}
+    (tmp_path / "text").write_text(json.dumps({"failures": [finding]}))
+    answer = Answer(text=json.dumps({"failures": [finding]}), finish_reason="stop")
+    (tmp_path / "outcome").write_text(answer.model_dump_json())
+    for file in ("text", "outcome"):
+        new = forked(run, "--at", str(seq - 1), "--outcome", str(tmp_path / file))
+        _, out, _ = run("show", new, "--events")
+        assert "1 test_error" in out.splitlines()[-1]
+        assert "the next outcome is given, it did not happen" in out
+        assert run("replay", new)[0] == 0
+    (tmp_path / "text").write_text("passed")
+    code, _, err = run("fork", "last", "--at", str(seq_of(store, "tests_failed") - 1),
+                       "--outcome", str(tmp_path / "text"))  # fmt: skip
+    assert code == 2
+    assert "no JSON of the form of run" in err
+
+
+# --- time travel ----------------------------------------------------------------------------------
+
+
+def test_the_session_as_it_was(run: Run, store: Path) -> None:
+    seq = seq_of(store, "code_written")
+    code, out, _ = run("show", "last", "--at", str(seq), "--code")
+    assert (code, "return a - b" in out) == (0, True)
+    assert "return a + b" in run("show", "last", "--code")[1]
+    for words in (["show", "last", "--at"], ["replay", "last", "--to"]):
+        code, out, _ = run(*words, str(seq))
+        assert code == 0
+        assert f"After event {seq} of 11, code_written: NeedsTests" in out
+    assert len(run("show", "last", "--at", "5", "--events")[1].splitlines()) == 6
+    assert run("show", "last", "--at", "12")[0] == 2
+
+
+def test_a_walk(run: Run, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seq = [row.seq for row in SqliteStore(store).read(ID) if row.name == "code_written"][1]
+    words = ["", "n", "b", str(seq), "d", "c", "p", "a", "t", "99", "what", "?", "q", "n"]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(words)))
+    code, out, _ = run("replay", "last", "--step")
+    assert code == 0
+    events = [line.split()[0] for line in out.splitlines() if " -> " in line and line[:4].strip()]
+    assert events == ["1", "2", "3", "2", str(seq)]
+    assert "-    return a - b\n+    return a + b" in out
+    assert "--- user ---" in out
+    assert '{"code": "def add(a, b):' in out
+    assert "def test_add():" in out
+    assert "The events are 1 to 11." in out
+    assert "what: no such word" in out
+
+
+def test_a_walk_begins_where_it_is_told_and_ends_with_its_input(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("p\na\nd"))
+    code, out, _ = run("replay", "last", "--step", "--to", "1")
+    assert code == 0
+    assert "This event answers no request." in out
+    assert "This event tells of no outcome." in out
+    assert "No code so far" in out
+
+
+# --- drift ----------------------------------------------------------------------------------------
+
+
+def spoil(store: Path, sql: str) -> None:
+    with closing(sqlite3.connect(store)) as db:
+        assert db.execute(sql).rowcount
+        db.commit()
+
+
+def test_replay_of_a_whole_store(run: Run, store: Path) -> None:
+    new = forked(run, "--at", "4")
+    code, out, _ = run("replay", "--all")
+    assert code == 0
+    assert [line.split() for line in out.splitlines()[1:]] == [
+        [ID, "11", "passed", "identical"],
+        [new, "5", "not", "yet", "identical"],
+    ]
+    spoil(store, f"UPDATE events SET dest = 'Testing' WHERE session = '{new}' AND seq = 5")
+    code, out, _ = run("replay", "--all")
+    assert code == 1
+    assert "event 5: its hash does not fit" in out
+    assert "1 of 2 differ" in out
+    for words in ([], ["--all", "last"]):
+        assert run("replay", *words)[0] == 2
+
+
+# --- diff -----------------------------------------------------------------------------------------
+
+
+def test_diff(run: Run) -> None:
+    new = forked(run, "--at", "4")
+    code, out, _ = run("diff", ID, new)
+    assert code == 1
+    assert "part at events 5 and the end: the second tape ends before" in out
+    assert run("diff", ID, ID)[0] == 0
+    code, out, _ = run("diff", ID, new, "--json")
+    told = json.loads(out)
+    assert code == 1
+    assert told["parting"]["seqs"] == {"one": 5, "other": None}
+    assert told["facts"]["calls"]["one"] == 5
+
+
+# --- files, and whether they are what was written -------------------------------------------------
+
+
+def test_a_fork_travels(run: Run, tmp_path: Path) -> None:
+    new = forked(run, "--at", "4")
+    assert run("export", new, "some.tape.jsonl")[0] == 0
+    code, out, _ = run("import", "some.tape.jsonl", "--store", "other.db")
+    assert code == 0
+    assert f"Session {new} is in the store: 5 events." in out
+    assert run("import", "some.tape.jsonl", "--store", "other.db")[0] == 0
+    assert run("replay", "some.tape.jsonl")[0] == 0
+    assert run("diff", new, "some.tape.jsonl")[0] == 0
+    lines = run("sessions", "--store", "other.db")[1].splitlines()
+    assert lines[2].startswith(f"└─ {new}")
+
+
+def test_a_changed_file_is_refused_by_the_number_of_its_event(run: Run, tmp_path: Path) -> None:
+    run("export", ID, "some.tape.jsonl")
+    file = tmp_path / "some.tape.jsonl"
+    file.write_text(file.read_text().replace('"dest":"Diagnosing"', '"dest":"Done"'))
+    code, _, err = run("import", "some.tape.jsonl", "--store", "other.db")
+    assert code == 1
+    assert "event 7: its hash does not fit" in err
+    assert not (tmp_path / "other.db").exists()
+    assert run("verify", "some.tape.jsonl")[0] == 1
+
+
+def test_verify(run: Run, store: Path) -> None:
+    new = forked(run, "--at", "4")
+    code, out, _ = run("verify")
+    assert code == 0
+    assert [line.split() for line in out.splitlines()[1:]] == [
+        [ID, "11", "intact"],
+        [new, "5", "intact"],
+    ]
+    spoil(store, f"UPDATE events SET at = '' WHERE session = '{ID}' AND seq = 3")
+    code, out, _ = run("verify")
+    assert code == 1
+    assert out.count("damaged at event 3: its hash does not fit") == 2  # the fork shares it
+    assert "2 tapes are damaged." in out
+    assert run("verify", new)[0] == 1
