@@ -112,7 +112,7 @@ class FileContract(SandboxCase):
 
         make.script(code, check=check, outputs=("report ü.csv", "a folder", "large", "missing"))
 
-    def test_links_devices_and_ways_out_are_refused(self, make: Runs) -> None:
+    def test_d13_links_devices_and_ways_out_are_refused(self, make: Runs) -> None:
         names = (
             "link",
             "folder-link/passwd",
@@ -141,7 +141,7 @@ class FileContract(SandboxCase):
         assert [file.name for file in outcome.outputs] == ["a"]
         assert [text.partition(":")[0] for text in outcome.refused_outputs] == ["b", "c"]
 
-    def test_an_output_folder_that_was_emptied_is_survived(self, make: Runs) -> None:
+    def test_d20_an_output_folder_that_was_emptied_is_survived(self, make: Runs) -> None:
         code = """
             import os, shutil
             open("/var/outputs/old", "w").close()

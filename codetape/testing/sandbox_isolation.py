@@ -130,7 +130,7 @@ class IsolationContract(SandboxCase):
         finally:
             folder.rmdir()
 
-    def test_variables_of_the_host_are_not_there(
+    def test_d12_variables_of_the_host_are_not_there(
         self, make: Runs, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("CANARY_TOKEN", "secret-of-the-host")

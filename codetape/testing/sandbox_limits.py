@@ -52,15 +52,15 @@ class LimitContract(SandboxCase):
         exited = make.script("import os; os._exit(137)")
         assert (exited.exit_status, exited.signal) == (137, None)
 
-    def test_the_streams_are_kept_apart(self, make: Runs) -> None:
+    def test_d9_the_streams_are_kept_apart(self, make: Runs) -> None:
         outcome = make.script("import sys; print('out'); print('err', file=sys.stderr)")
         assert (outcome.stdout, outcome.stderr) == ("out\n", "err\n")
 
-    def test_bytes_that_are_no_text_are_shown(self, make: Runs) -> None:
+    def test_d14_bytes_that_are_no_text_are_shown(self, make: Runs) -> None:
         outcome = make.script(r"import os; os.write(1, b'\xff\xfe ok \x00')")
         assert outcome.stdout == "\\xff\\xfe ok \x00"
 
-    def test_the_last_bytes_are_there(self, make: Runs) -> None:
+    def test_d3_the_last_bytes_are_there(self, make: Runs) -> None:
         code = "import os\nos.write(1, b'x' * 1_000_000)\nos.write(1, b'END')\nos._exit(0)"
         outcome = make.script(code, limits=Limits(output=4 << 20))
         assert len(outcome.stdout) == 1_000_003
@@ -73,7 +73,7 @@ class LimitContract(SandboxCase):
         assert outcome.stdout.endswith("TAIL\n")
         assert 9_000 < len(outcome.stdout) < 11_000
 
-    def test_a_flood_does_not_outlast_the_limit(self, make: Runs) -> None:
+    def test_d4_a_flood_does_not_outlast_the_limit(self, make: Runs) -> None:
         code = "import os\nwhile True: os.write(1, b'y' * 65536)"
         began = time.monotonic()
         outcome = make.script(code, limits=Limits(seconds=1.0, output=1 << 20))
@@ -111,7 +111,7 @@ class LimitContract(SandboxCase):
     def test_the_limit_of_time_ends_who_left_no_trace(self, make: Runs) -> None:
         _ends_with_the_limit(make, ORPHAN)
 
-    def test_the_end_follows_the_main_process(self, make: Runs) -> None:
+    def test_d2_the_end_follows_the_main_process(self, make: Runs) -> None:
         mark = f"canary-{uuid.uuid4().hex}"
         began = time.monotonic()
         outcome = make.script(f"{DAEMON}\nstart({mark!r})\nprint('done')")

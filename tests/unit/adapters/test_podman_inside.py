@@ -53,7 +53,7 @@ def test_a_looser_limit_is_unmet(groups: Path, name: str, asked: float) -> None:
     assert list(kernel.unmet({name: asked}, str(groups))) == [name]
 
 
-def test_a_limit_that_was_accepted_and_ignored_is_unmet(tmp_path: Path) -> None:
+def test_d6_a_limit_that_was_accepted_and_ignored_is_unmet(tmp_path: Path) -> None:
     (tmp_path / "pids.max").write_text("max\n")
     (tmp_path / "cpu.max").write_text("max 100000\n")
     unmet = kernel.unmet(ASKED, str(tmp_path))

@@ -41,7 +41,7 @@ def test_files_and_folders_are_unpacked(tmp_path: Path) -> None:
     assert (tmp_path / "out/deep/er").read_bytes() == b""
 
 
-def test_a_file_behind_a_link_does_not_leave_the_target(tmp_path: Path) -> None:
+def test_d13_a_file_behind_a_link_does_not_leave_the_target(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     target = tmp_path / "target"
@@ -57,7 +57,7 @@ def test_a_file_behind_a_link_does_not_leave_the_target(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE]
 )
-def test_what_is_no_file_is_left_out(tmp_path: Path, kind: bytes) -> None:
+def test_d13_what_is_no_file_is_left_out(tmp_path: Path, kind: bytes) -> None:
     (refused,) = unpack(pieces(member("odd", kind=kind, to="/etc/passwd")), tmp_path, None, 10)
     assert refused.startswith("odd: ")
     assert not os.path.lexists(tmp_path / "odd")
@@ -82,7 +82,7 @@ def test_a_file_is_not_written_twice(tmp_path: Path) -> None:
         unpack(pieces(member("a", b"1"), member("a", b"2")), tmp_path, None, 10)
 
 
-def test_more_bytes_than_agreed_are_refused_before_they_are_read(tmp_path: Path) -> None:
+def test_d13_more_bytes_than_agreed_are_refused_before_they_are_read(tmp_path: Path) -> None:
     info, _ = member("sparse")
     info.size = 10 << 30
     header = info.tobuf(tarfile.GNU_FORMAT) + bytes(10_240)  # tarfile reads ahead

@@ -28,7 +28,7 @@ def test_pieces_are_put_together_and_the_cut_is_counted() -> None:
     assert told.complete
 
 
-def test_a_lost_piece_is_noticed() -> None:
+def test_d8_a_lost_piece_is_noticed() -> None:
     told = read(log(("out", b"he"), bytes={"out": 4, "err": 0}, kept={"out": 4}))
     assert not told.complete
 
