@@ -19,6 +19,7 @@ from codetape.states.values import Answer, CallFailure
 
 if TYPE_CHECKING:
     from codetape.adapters.sandbox.gate import Policy
+    from codetape.adapters.sandbox.kept import Storeroom
 
 DEFAULT_STORE = "codetape.db"
 SANDBOXES = ("auto", "podman", "bubblewrap", "process")
@@ -66,6 +67,15 @@ def make_sandbox(
     if given not in makers:
         raise ValueError(f"sandbox: {given!r} is none of {', '.join(SANDBOXES)}")
     return makers[given]()
+
+
+def storerooms() -> dict[str, Storeroom]:
+    """Return the places where builds are kept, by what they belong to."""
+    from codetape.adapters.sandbox.environments import default_folder
+    from codetape.adapters.sandbox.kept import EnvironmentRoom
+    from codetape.adapters.sandbox.podman.storeroom import ImageRoom
+
+    return {"podman": ImageRoom(), "environments": EnvironmentRoom(default_folder())}
 
 
 def gated(sandbox: Sandbox, policy: str | Policy, job: Job) -> Sandbox:

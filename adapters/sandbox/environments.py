@@ -62,16 +62,17 @@ class Environments:
         if interpreter is None:
             return _no_python(spec.python)
         key = _key(spec, interpreter)
+        found, mark = True, self.folder / key / MARK
         try:
-            with self._locked(key, wish) as (lock, until):
-                found = (self.folder / key / MARK).exists()
-                steps = _Steps(interpreter, lock, wish, until)
-                failure = None if found else self._make(key, spec, steps)
+            if not mark.exists():  # who runs code in it holds the lock, too
+                with self._locked(key, wish) as (lock, until):
+                    found = mark.exists()
+                    steps = _Steps(interpreter, lock, wish, until)
+                    if not found and (failure := self._make(key, spec, steps)):
+                        return failure
+            os.utime(mark)
         except OSError as error:
             return BuildFailure(cause="disk", message=f"cannot write environments: {error}")
-        if failure is not None:
-            return failure
-        os.utime(self.folder / key / MARK)
         return ImageRef(ref=key, spec_key=spec.key, python=interpreter.version, cached=found)
 
     def path(self, image: ImageRef) -> Path:
@@ -81,6 +82,14 @@ class Environments:
             message = f"there is no environment {image.ref!r} here: build it again"
             raise SandboxBroken(SandboxFailure(message=message))
         return folder
+
+    @contextlib.contextmanager
+    def held(self, image: ImageRef) -> Iterator[Path]:
+        """Yield the folder of an environment, which is not removed meanwhile. Raises SandboxBroken."""
+        self.path(image)
+        with (self.folder / f"{image.ref}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            yield self.path(image)
 
     def prefix(self, environment: Path) -> Path:
         """Return the installation of the interpreter that `environment` stands on."""

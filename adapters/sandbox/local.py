@@ -164,8 +164,11 @@ class LocalSandbox(ABC):
     def _run(self, spec: RunSpec, wish: Wish) -> RunOutcome:
         self._check()
         self._sweep()
-        environment = self._environments.path(spec.image)
-        with self._workspace() as folder, self._group(spec) as group:
+        with (
+            self._environments.held(spec.image) as environment,
+            self._workspace() as folder,
+            self._group(spec) as group,
+        ):
             leftovers.note(folder, self._session, group.folders.values())
             (folder / runner.FILE).write_bytes(runner.archive())
             run = Run(spec, folder, environment, group, secrets.token_hex(16), *os.pipe())

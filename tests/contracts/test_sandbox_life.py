@@ -176,7 +176,10 @@ def test_two_hundred_runs_and_eight_at_a_time_leave_nothing(
     no_group_stays(groups())
     assert list(temporary.iterdir()) == []
     assert running_with(mark) == []
-    assert not podman or (containers() == [] and volumes() <= kept)
+    if podman:
+        assert containers() == []
+        fresh = volumes() - kept  # others of this machine may run something at the moment
+        wait_for(lambda: not fresh & volumes())
 
 
 async def use_once(name: str, environments: Path) -> None:

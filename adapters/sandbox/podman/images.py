@@ -28,12 +28,12 @@ from codetape.adapters.sandbox.podman.failures import explain
 from codetape.adapters.sandbox.podman.jobs import Job
 from codetape.adapters.sandbox.podman.service import Missing, Service, broken
 from codetape.adapters.sandbox.podman.settings import BASE, MADE, Settings, without_passwords
+from codetape.adapters.sandbox.podman.storeroom import REPOSITORY, Uses
 from codetape.adapters.sandbox.podman.tars import of_bytes
 from codetape.adapters.sandbox.podman.telling import Told
 from codetape.engine.ports import SandboxBroken
 from codetape.states.values import BuildFailure, ImageRef, ImageSpec, canonical
 
-REPOSITORY = "localhost/codetape"
 BUILDER = 1  # raise it when equal keys shall not mean equal images any more
 VENV = "/opt/venv"
 # A minus at the end would make apt remove the package.
@@ -104,6 +104,7 @@ class Images:
         self._containers = containers
         self._settings = settings
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._uses = Uses()
         self._pythons: dict[str, str] = {}  # by image of ours: its content never changes
 
     def build(self, spec: ImageSpec, track: Callable[[Job], None]) -> ImageRef | BuildFailure:
@@ -136,6 +137,7 @@ class Images:
             if other := self._other_python(spec, stage):
                 return other
             cached = cached and not made
+        self._uses.note(stage.key for stage in found)
         last = found[-1].ref
         return ImageRef(ref=last, spec_key=spec.key, python=self.python(last), cached=cached)
 
