@@ -251,6 +251,10 @@ class ReportContract(SandboxCase):
         assert outcome.exit_status == 5
         assert outcome.peak_memory != 1
 
+    def test_the_exit_status_is_that_of_the_tests(self, make: Runs) -> None:
+        assert make.tests("def test_a(): pass\n").exit_status == 0
+        assert make.tests("def test_a(): assert False\n").exit_status == 1
+
     def test_an_exit_in_the_middle_leaves_no_end_marker(self, make: Runs) -> None:
         outcome = make.tests("import os\ndef test_a(): pass\ndef test_b(): os._exit(0)\n")
         report = outcome.report

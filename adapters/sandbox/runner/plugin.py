@@ -114,8 +114,9 @@ class Plugin:
         """Run the witness after all tests, as one of them: the same hooks, the same report."""
         ran = yield
         if session.items:
-            self._witness = _witness(self._pytest, session)
+            failed, self._witness = session.testsfailed, _witness(self._pytest, session)
             session.config.hook.pytest_runtest_protocol(item=self._witness, nextitem=None)
+            session.testsfailed = failed
         return ran
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
