@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from codetape.states.events import EVENTS, Event
+from codetape.states.events import KNOWN, Event
 from codetape.states.requests import Request
 from codetape.states.values import Value, canonical
 
@@ -26,8 +26,6 @@ LONG = 1024
 """Bytes of UTF-8 above which a text becomes a blob."""
 
 BLOB = "$blob"
-
-EVENT_TYPES: dict[str, type[Event]] = {event.name: event for event in EVENTS}
 
 Upcast = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -78,9 +76,10 @@ def pack_request(request: Request) -> Asked:
 
 def unpack_event(name: str, version: int, text: str, get_blob: Callable[[str], bytes]) -> Event:
     """Return the event that was packed. Raises UnreadableEvent; KeyError for a blob that is gone."""
-    kind = EVENT_TYPES.get(name)
+    kind = KNOWN.get(name)
     if kind is None or version > kind.version:
-        raise UnreadableEvent(name, version, "a newer version of codetape wrote it")
+        reason = "a newer version of codetape wrote it, or a workflow that is not imported"
+        raise UnreadableEvent(name, version, reason)
     try:
         if version == kind.version and BLOB not in text:
             return kind.model_validate_json(text)

@@ -9,10 +9,10 @@ from typing import Any
 
 from codetape.engine import codec
 from codetape.engine.tape import Recorded, Source
-from codetape.replay.rules import WORKFLOWS, opened
+from codetape.replay.rules import opened
 from codetape.states.events import Event, Forked
 from codetape.states.session import Session
-from codetape.states.workflow import Workflow
+from codetape.states.workflow import WORKFLOWS, Workflow
 
 SHOWN = 2000
 """Characters of a value that a notebook shows."""

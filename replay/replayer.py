@@ -18,12 +18,12 @@ from codetape.engine.tape import Recorded, Source
 from codetape.replay import drift
 from codetape.replay.drift import Difference, Report
 from codetape.replay.reading import stored_request
-from codetape.replay.rules import WORKFLOWS, UnknownRules, opened
+from codetape.replay.rules import UnknownRules, opened
 from codetape.states.events import Cancelled, Event, Forked, Noted, Paused, Resumed, SessionOpened
 from codetape.states.machine import IllegalTransition, State
 from codetape.states.requests import Request
 from codetape.states.session import Session
-from codetape.states.workflow import Workflow
+from codetape.states.workflow import WORKFLOWS, Workflow
 
 OUTSIDE = (SessionOpened, Forked, Paused, Resumed, Noted, Cancelled)
 """Events that no rule brings about: somebody decided them."""

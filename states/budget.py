@@ -8,10 +8,9 @@ from pydantic import JsonValue
 
 from codetape.states import events as e
 from codetape.states.job import Job
-from codetape.states.requests import ModelRequest
+from codetape.states.requests import ModelRequest, Request
 from codetape.states.session import Session
 from codetape.states.values import LlmCall
-from codetape.states.wanting import wanted
 
 BYTES_A_TOKEN = 2
 """A prompt has at most a token for so many bytes: code and prose have one for three or four."""
@@ -20,13 +19,13 @@ OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
 """The parameters of a call that limit its answer."""
 
 
-def overspent(s: Session) -> e.BudgetSpent | None:
+def overspent(s: Session, wanted: tuple[Request, ...]) -> e.BudgetSpent | None:
     """Return the first limit that the calls which are wanted might break, or None.
 
     A limit that nothing is left of is broken by any call. What a call may take at most is known
     where it has a limit of output tokens, of its own or of its model; else it counts as nothing.
     """
-    calls = [request.call for request in wanted(s) if isinstance(request, ModelRequest)]
+    calls = [request.call for request in wanted if isinstance(request, ModelRequest)]
     if not calls:
         return None
     for name, spent, most, following in _limits(s, calls):

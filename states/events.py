@@ -7,7 +7,7 @@ ask today's rules what they make of it.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from codetape.states.constraints import Check
 from codetape.states.failures import Failure
@@ -24,12 +24,24 @@ from codetape.states.values import (
     Value,
 )
 
+KNOWN: dict[str, type[Event]] = {}
+"""All events by name: an event is known once its class is defined."""
+
 
 class Event(Value):
-    """Base of all events."""
+    """Base of all events. A class that sets `name` is an event; two of one name are a TypeError."""
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        if "name" not in cls.__dict__:
+            return
+        other = KNOWN.setdefault(cls.name, cls)
+        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise TypeError(f"{cls.__qualname__}: there is an event {cls.name} already, {other}")
+        KNOWN[cls.name] = cls
 
     @property
     def outcome(self) -> Outcome | None:
@@ -413,4 +425,4 @@ EVENTS: tuple[type[Event], ...] = (
     Noted,
     Cancelled,
 )
-"""All events, in the order of a session's life."""
+"""The events of the auto-coder, in the order of a session's life."""

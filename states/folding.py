@@ -7,7 +7,7 @@ total, so that whatever is on a tape can be folded.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from codetape.states import events as e
 from codetape.states.changing import replace
@@ -28,6 +28,8 @@ from codetape.states.packages import merged, name_of
 from codetape.states.session import Rejected, Repair, Session, Solution, Tests, Totals, Verdict
 from codetape.states.values import Answer, FailureClass, RunOutcome
 
+S = TypeVar("S", bound=Session)
+
 DENIED = "The person who uses this does not want it installed. Use something else."
 """What the model is told of a package that a person has denied."""
 
@@ -37,12 +39,12 @@ LAST_TRIED = 12
 
 def folded(session: Session, event: e.Event) -> Session:
     """Return the session with the facts of `event`; state and seq are not touched."""
-    session = _paid(session, event)
+    session = paid(session, event)
     fold = _FOLDS[type(event)]
     return fold(session, event)
 
 
-def _paid(s: Session, event: e.Event) -> Session:
+def paid(s: S, event: e.Event) -> S:
     """Count what the outcome cost, and let a usable answer end the counting of failures."""
     outcome = event.outcome
     if outcome is None:
@@ -231,7 +233,7 @@ def _build_failed(s: Session, event: e.BuildFailed) -> Session:
 # --- Testing --------------------------------------------------------------------------------------
 
 
-def _ran(s: Session, run: RunOutcome) -> Session:
+def ran(s: S, run: RunOutcome) -> S:
     """An attempt ended in a run."""
     runs = s.runs | {s.run_key}
     s = replace(s, run=run, runs=runs, attempts=s.attempts + 1, broken=0)
@@ -239,12 +241,12 @@ def _ran(s: Session, run: RunOutcome) -> Session:
 
 
 def _tests_passed(s: Session, event: e.TestsPassed) -> Session:
-    return replace(_ran(s, event.run), failures=())
+    return replace(ran(s, event.run), failures=())
 
 
 def _tests_failed(s: Session, event: e.TestsFailed) -> Session:
     failures = tuple(_kept(s, failure) for failure in event.failures)
-    return replace(_ran(s, event.run), failures=failures)
+    return replace(ran(s, event.run), failures=failures)
 
 
 def _kept(s: Session, failure: Failure) -> Failure:
@@ -259,7 +261,7 @@ def _kept(s: Session, failure: Failure) -> Failure:
 
 def _tests_not_collected(s: Session, event: e.TestsNotCollected) -> Session:
     failure = event.failure
-    s = _asked(_ran(s, event.run), needs_of((failure,), s.imports))
+    s = asked(ran(s, event.run), needs_of((failure,), s.imports))
     comes_back = (failure.identity, failure.label) in s.tried
     return replace(s, failures=(failure,), comes_back=comes_back)
 
@@ -280,10 +282,10 @@ def _repair_failed(s: Session, _: e.RepairFailed) -> Session:
 
 
 def _diagnosed(s: Session, event: e.Diagnosed) -> Session:
-    return replace(_asked(s, event.needs), failures=event.failures)
+    return replace(asked(s, event.needs), failures=event.failures)
 
 
-def _asked(s: Session, needs: e.Needs) -> Session:
+def asked(s: Session, needs: e.Needs) -> Session:
     """What a failure asked for stays in the image until an event drops it."""
     return replace(
         s,

@@ -55,6 +55,25 @@ class Budget(Value):
     seconds: float | None = None
 
 
+LANES = {
+    "plan": "orchestrator",
+    "diagnosis": "orchestrator",
+    "verify_code": "orchestrator",
+    "verify_tests": "orchestrator",
+    "parse_constraint": "orchestrator",
+    "replace_package": "orchestrator",
+}
+"""Kind of call to lane: who thinks about the work, and who does it. All others are the coder's."""
+
+
+class Persona(Value):
+    """Somebody who is asked in turn; `directive` says as whom, `model` is their own if it is set."""
+
+    name: str
+    directive: str
+    model: str = ""
+
+
 class Price(Value):
     """US dollars for a token of input and of output; `output_limit` is the most that a model writes."""
 
@@ -66,12 +85,15 @@ class Price(Value):
 class Job(Value):
     """The whole request, as it was validated before the first event.
 
-    `models` names another model for a kind of call; `fallback_models` answer, one after the other,
-    when a model is given up. `max_iterations` limits attempts, `call_seconds`
-    each call to a model, `build_seconds` each build. `prices` are those of the models as they were
-    known when the session was opened, `package_policy` is known, cautious, ask, or custom for a
-    function of the caller's. `api_key`, `registry_secret` and `secrets` are names of variables,
-    never their values. `sandbox` is auto, podman, bubblewrap, process or the name of another one.
+    `models` names another model for a kind of call or for a lane, orchestrator or coder;
+    `fallback_models` answer, one after the other, when a model is given up. `prices` are those of the
+    models as they were known when the session was opened. `api_key`, `registry_secret` and `secrets`
+    are names of variables, never their values. `sandbox` is auto, podman, bubblewrap, process or the
+    name of another one. `package_policy` is known, cautious, ask, or custom for a function of the
+    caller's. `max_iterations` limits attempts, `call_seconds` each call to a model, `build_seconds`
+    each build. `context` is what was found out before, `today` a date as YYYY-MM-DD, `guidance` what
+    earlier sessions taught. `personas` and `fix_cycles`, the most repairs of a crash, are the tool
+    maker's.
     """
 
     prompt: str
@@ -110,6 +132,11 @@ class Job(Value):
     budget: Budget = Budget()
     prices: dict[str, Price] = Field(default_factory=dict)
     package_policy: str = "known"
+    context: str = ""
+    today: str = ""
+    guidance: tuple[str, ...] = ()
+    personas: tuple[Persona, ...] = ()
+    fix_cycles: int = 3
     seed: int = 0
 
     @property
@@ -117,8 +144,12 @@ class Job(Value):
         """How many attempts there are: without tests there is nothing that a second one could learn."""
         return 1 if self.skip_tests else self.max_iterations
 
-    def model_for(self, kind: str, given_up: int = 0) -> str:
-        """The model that answers calls of `kind`, after so many were given up."""
+    def model_for(self, kind: str, given_up: int = 0, first: str = "") -> str:
+        """The model that answers calls of `kind`, after so many were given up.
+
+        `models` names it by the kind or by its lane; `first` goes before both.
+        """
         if given_up:
             return self.fallback_models[given_up - 1]
-        return self.models.get(kind, self.model)
+        lane = LANES.get(kind, "coder")
+        return first or self.models.get(kind) or self.models.get(lane) or self.model

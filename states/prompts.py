@@ -7,18 +7,13 @@ them once. Long texts are cut by lines, in the middle, and say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from codetape.states.answers import SHAPES, schema_text
 from codetape.states.constraints import schemas_of
 from codetape.states.failures import Failure
+from codetape.states.framing import bullets, call, cut, fenced, titled
 from codetape.states.job import Job
 from codetape.states.ladder import faulty_tests, for_new_code, tests_to_patch
 from codetape.states.session import Rejected, Session
-from codetape.states.values import LlmCall, Message
-
-LONGEST_TEXT = 6000
-"""Characters of an error, a log or a captured output in a prompt."""
+from codetape.states.values import LlmCall
 
 MOST_FINDINGS = 20
 """Failures that a prompt tells in full; of more it gives the names."""
@@ -105,26 +100,26 @@ package that was meant, by the name under which it can be installed, or null if 
 
 def parse_constraint(s: Session, constraint: str, columns: tuple[str, ...]) -> LlmCall:
     """Ask which check of which column a constraint is."""
-    parts = [_titled("The constraint", constraint), _titled("The columns", _bullets(columns))]
-    return _call(s, "parse_constraint", CONSTRAINT_ROLE, parts)
+    parts = [titled("The constraint", constraint), titled("The columns", bullets(columns))]
+    return call(s, "parse_constraint", CONSTRAINT_ROLE, parts)
 
 
 def plan(s: Session) -> LlmCall:
     """Ask how the work is to be done."""
-    return _call(s, "plan", PLAN_ROLE, [*_request(s)])
+    return call(s, "plan", PLAN_ROLE, [*_request(s)])
 
 
 def code(s: Session) -> LlmCall:
     """Ask for the whole solution: the first one, or the newest one repaired."""
     parts = [*_request(s), *_plan(s), *_present_code(s)]
     if s.build_failure:
-        parts.append(_titled("The image could not be built", _build_report(s)))
+        parts.append(titled("The image could not be built", _build_report(s)))
     if faults := for_new_code(s.failures):
-        parts.append(_titled("Repair these failures", _findings(faults)))
+        parts.append(titled("Repair these failures", _findings(faults)))
         parts.extend(_present_tests(s))
     parts += [*_history(s), *_insistence(s), *_rejected_packages(s)]
     ask = "Answer with the whole corrected file." if s.code else "Write the file."
-    return _call(s, "code", f"{CONTRACT}\n\n{CODE_ANSWER}", [*parts, ask])
+    return call(s, "code", f"{CONTRACT}\n\n{CODE_ANSWER}", [*parts, ask])
 
 
 def tests(s: Session) -> LlmCall:
@@ -132,79 +127,42 @@ def tests(s: Session) -> LlmCall:
     parts = [*_request(s), *_plan(s), *_present_code(s)]
     if s.tests:
         parts += _present_tests(s)
-        parts.append(_titled("These tests could not be run", _findings(faulty_tests(s.failures))))
+        parts.append(titled("These tests could not be run", _findings(faulty_tests(s.failures))))
     ask = "Answer with the whole corrected test file." if s.tests else "Write the test file."
-    return _call(s, "tests", TESTS_ROLE, [*parts, *_history(s), ask])
+    return call(s, "tests", TESTS_ROLE, [*parts, *_history(s), ask])
 
 
 def diagnosis(s: Session) -> LlmCall:
     """Ask who is at fault, for the failures that evidence left open."""
     parts = [*_request(s), *_present_code(s), *_present_tests(s)]
-    parts.append(_titled("What failed", _findings(s.failures)))
-    return _call(s, "diagnosis", DIAGNOSIS_ROLE, [*parts, *_history(s)])
+    parts.append(titled("What failed", _findings(s.failures)))
+    return call(s, "diagnosis", DIAGNOSIS_ROLE, [*parts, *_history(s)])
 
 
 def patch_tests(s: Session) -> LlmCall:
     """Ask for other bodies of the tests at fault."""
     parts = [*_request(s), *_present_code(s), *_present_tests(s)]
-    parts.append(_titled("Repair these tests", _findings(tests_to_patch(s))))
-    return _call(s, "patch_tests", PATCH_ROLE, [*parts, *_history(s), *_insistence(s)])
+    parts.append(titled("Repair these tests", _findings(tests_to_patch(s))))
+    return call(s, "patch_tests", PATCH_ROLE, [*parts, *_history(s), *_insistence(s)])
 
 
 def verify_code(s: Session, fixes: tuple[str, ...]) -> LlmCall:
     """Ask whether the fixes are in the code."""
-    parts = [*_present_code(s), _titled("The fixes", _bullets(fixes))]
-    return _call(s, "verify_code", VERIFY_ROLE, parts)
+    parts = [*_present_code(s), titled("The fixes", bullets(fixes))]
+    return call(s, "verify_code", VERIFY_ROLE, parts)
 
 
 def verify_tests(s: Session, fixes: tuple[str, ...]) -> LlmCall:
     """Ask whether the fixes are in the tests."""
-    parts = [*_present_tests(s), _titled("The fixes", _bullets(fixes))]
-    return _call(s, "verify_tests", VERIFY_ROLE, parts)
+    parts = [*_present_tests(s), titled("The fixes", bullets(fixes))]
+    return call(s, "verify_tests", VERIFY_ROLE, parts)
 
 
 def replace_package(s: Session, rejected: Rejected) -> LlmCall:
     """Ask for the right name of a package that does not exist."""
     what = "Debian package" if rejected.kind == "system_package" else "Python distribution"
-    parts = [*_present_code(s), _titled(f"The {what} that does not exist", rejected.name)]
-    return _call(s, "replace_package", REPLACE_ROLE, [*parts, _cut(rejected.reason)])
-
-
-# --- the frame ------------------------------------------------------------------------------------
-
-
-def _call(s: Session, kind: str, role: str, parts: list[str]) -> LlmCall:
-    system = [role, _answer_shape(kind)]
-    if s.job.system_prompt:
-        system.insert(0, s.job.system_prompt)
-    return LlmCall(
-        kind=kind,
-        model=s.job.model_for(kind, s.given_up),
-        messages=(
-            Message(role="system", parts=tuple(system)),
-            Message(role="user", parts=tuple(parts)),
-            *_answer_repair(s, kind),
-        ),
-        answer_schema=schema_text(kind),
-        parameters=s.job.parameters,
-        seconds=min(s.job.call_seconds, s.job.budget.seconds or s.job.call_seconds),
-    )
-
-
-def _answer_shape(kind: str) -> str:
-    fields = ", ".join(SHAPES[kind].model_fields)
-    return f"Answer with one JSON object and nothing else. Its fields: {fields}."
-
-
-def _answer_repair(s: Session, kind: str) -> tuple[Message, ...]:
-    """The unusable answer and why it is, so that the next one can be better."""
-    if s.rejected_kind != kind:
-        return ()
-    said = Message(role="assistant", parts=(_cut(s.rejected_text) or "(no text)",))
-    why = f"This answer cannot be used ({s.rejection}). Answer again, whole, in the form asked for."
-    if s.rejection.startswith("truncated"):
-        why += " Be shorter: no comments that repeat the code, no text around the JSON."
-    return (said, Message(role="user", parts=(why,)))
+    parts = [*_present_code(s), titled(f"The {what} that does not exist", rejected.name)]
+    return call(s, "replace_package", REPLACE_ROLE, [*parts, cut(rejected.reason)])
 
 
 # --- the parts ------------------------------------------------------------------------------------
@@ -212,22 +170,22 @@ def _answer_repair(s: Session, kind: str) -> tuple[Message, ...]:
 
 def _request(s: Session) -> list[str]:
     job = s.job
-    parts = [_titled("The request", job.prompt)]
+    parts = [titled("The request", job.prompt)]
     if s.notes:
-        parts.append(_titled("Added by the person who asked", _bullets(s.notes)))
+        parts.append(titled("Added by the person who asked", bullets(s.notes)))
     if job.schema_text:
-        parts.append(_titled("The schema of the data", job.schema_text))
+        parts.append(titled("The schema of the data", job.schema_text))
     if job.constraints:
-        parts.append(_titled("Constraints", _bullets(job.constraints)))
-    parts.append(_titled("Inputs and outputs", _interface(job)))
-    parts.extend(_titled(f"Sample data for {x.name}", x.description) for x in job.samples)
+        parts.append(titled("Constraints", bullets(job.constraints)))
+    parts.append(titled("Inputs and outputs", _interface(job)))
+    parts.extend(titled(f"Sample data for {x.name}", x.description) for x in job.samples)
     if s.checks:
         parts += [_schema_part(name, code) for name, code in schemas_of(job, s.checks).items()]
     return parts
 
 
 def _schema_part(name: str, code: str) -> str:
-    return _titled(f"What holds for {name}, as a Pandera schema", _fenced(code))
+    return titled(f"What holds for {name}, as a Pandera schema", fenced(code))
 
 
 def _interface(job: Job) -> str:
@@ -242,36 +200,36 @@ def _plan(s: Session) -> list[str]:
     if s.plan is None:
         return []
     description, approach = s.plan
-    return [_titled("The plan", f"{description}\n\n{approach}")]
+    return [titled("The plan", f"{description}\n\n{approach}")]
 
 
 def _present_code(s: Session) -> list[str]:
-    return [_titled("solution.py", _fenced(s.code.source))] if s.code else []
+    return [titled("solution.py", fenced(s.code.source))] if s.code else []
 
 
 def _present_tests(s: Session) -> list[str]:
-    return [_titled("test_solution.py", _fenced(s.tests.source))] if s.tests else []
+    return [titled("test_solution.py", fenced(s.tests.source))] if s.tests else []
 
 
 def _build_report(s: Session) -> str:
     assert s.build_failure
     asked = ", ".join(s.spec.requirements) or "nothing"
-    log = _cut(s.build_failure.log)
+    log = cut(s.build_failure.log)
     return f"{s.build_failure.message}\nAsked for: {asked}\n{log}"
 
 
 def _findings(failures: tuple[Failure, ...]) -> str:
     told = [_finding(failure) for failure in failures[:MOST_FINDINGS]]
     if rest := failures[MOST_FINDINGS:]:
-        told.append(f"### {len(rest)} more failed\n{_bullets(f.test_id for f in rest)}")
+        told.append(f"### {len(rest)} more failed\n{bullets(f.test_id for f in rest)}")
     return "\n\n".join(told)
 
 
 def _finding(f: Failure) -> str:
-    lines = [f"### {f.test_id}", f"{f.problem.type}: {_cut(f.problem.message)}"]
+    lines = [f"### {f.test_id}", f"{f.problem.type}: {cut(f.problem.message)}"]
     lines += [f"  at {x.file}:{x.line} in {x.function}" for x in f.problem.frames[-6:]]
     if f.captured:
-        lines.append(f"It printed:\n{_cut(f.captured)}")
+        lines.append(f"It printed:\n{cut(f.captured)}")
     words = {
         "Evidence": f.because,
         "Expected": f.expected,
@@ -286,7 +244,7 @@ def _finding(f: Failure) -> str:
 def _history(s: Session) -> list[str]:
     if not s.history:
         return []
-    return [_titled("What was repaired before", _bullets(s.history))]
+    return [titled("What was repaired before", bullets(s.history))]
 
 
 def _insistence(s: Session) -> list[str]:
@@ -297,38 +255,11 @@ def _insistence(s: Session) -> list[str]:
     if s.repair.verdict == "refused":
         text = "No part of your last answer could be used, for these reasons:"
     firm = "This is the last round. " if s.repair.rounds > 1 else ""
-    return [_titled("Not done yet", f"{firm}{text}\n{_bullets(s.repair.missing)}")]
+    return [titled("Not done yet", f"{firm}{text}\n{bullets(s.repair.missing)}")]
 
 
 def _rejected_packages(s: Session) -> list[str]:
     if not s.rejected:
         return []
     lines = (f"{r.name}: use {r.replacement}" if r.replacement else r.name for r in s.rejected)
-    return [_titled("These cannot be installed; do without them", _bullets(lines))]
-
-
-def _titled(title: str, text: str) -> str:
-    return f"## {title}\n{text}"
-
-
-def _bullets(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
-
-
-def _fenced(source: str) -> str:
-    """Fence code with more marks than it holds in a row."""
-    marks = "```"
-    while marks in source:
-        marks += "`"
-    return f"{marks}python\n{source}{marks}"
-
-
-def _cut(text: str) -> str:
-    """Cut a long text in the middle, at line ends where there are some."""
-    if len(text) <= LONGEST_TEXT:
-        return text
-    half = LONGEST_TEXT // 2
-    head, tail = text[:half], text[-half:]
-    head = head.rpartition("\n")[0] or head
-    tail = tail.partition("\n")[2] or tail
-    return f"{head}\n[… {len(text) - len(head) - len(tail)} characters left out …]\n{tail}"
+    return [titled("These cannot be installed; do without them", bullets(lines))]

@@ -12,6 +12,7 @@ from codetape.states.ladder import is_labelled, relabelled
 from codetape.states.machine import State
 from codetape.states.session import Session
 from codetape.states.values import FailureClass
+from codetape.states.wanting import wanted
 
 NOTHING_FOLLOWS = frozenset(
     {State.NEEDS_CODE, State.NEEDS_TESTS, State.NEEDS_REBUILD, State.DIAGNOSING}
@@ -39,12 +40,17 @@ def _relabelling(s: Session) -> e.Event | None:
     return relabelled(s) if s.state is State.RECLASSIFY else None
 
 
-def _no_progress(s: Session) -> e.Event | None:
+def no_progress(s: Session) -> e.Event | None:
+    """A repair that changed nothing is a failed repair."""
     if s.state is State.TESTING and s.run_key in s.runs:
         return e.RepairFailed(reason="the same code, tests and image ran before")
     if s.state is State.NEEDS_REBUILD and s.spec.key in s.failed_builds and not s.unanswered:
         return e.RepairFailed(reason="the build of the same image failed before")
     return None
+
+
+def _budget(s: Session) -> e.Event | None:
+    return overspent(s, wanted(s))
 
 
 def _evidence(s: Session) -> e.Event | None:
@@ -63,7 +69,7 @@ def _open(s: Session, f: Failure) -> bool:
     return not asked and missing_module(f.problem, s.imports) is None
 
 
-def _decision(s: Session) -> e.Event | None:
+def decision(s: Session) -> e.Event | None:
     """What is held is asked of a person when nothing else is left to do."""
     if s.state is State.NEEDS_REBUILD and s.held and not s.unanswered:
         names = ", ".join(s.held.packages)
@@ -74,8 +80,8 @@ def _decision(s: Session) -> e.Event | None:
 _RULES: tuple[Callable[[Session], e.Event | None], ...] = (
     _relabelling,
     _attempts,
-    _no_progress,
+    no_progress,
     _evidence,
-    _decision,
-    overspent,
+    decision,
+    _budget,
 )

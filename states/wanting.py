@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from typing import Literal
 
 from codetape.states import prompts
 from codetape.states import requests as r
@@ -66,7 +67,8 @@ def _test_request(s: Session) -> r.Request:
     return r.PatchTests(call=prompts.patch_tests(s), source=s.tests.source, failing=failing)
 
 
-def _needs_rebuild(s: Session) -> tuple[r.Request, ...]:
+def rebuild(s: Session) -> tuple[r.Request, ...]:
+    """The image, or first another name for a package that does not exist."""
     if rejected := s.unanswered:
         system = rejected.kind == "system_package"
         call = prompts.replace_package(s, rejected)
@@ -86,15 +88,20 @@ def _testing(s: Session) -> tuple[r.Request, ...]:
 
 def run_of_tests(s: Session) -> RunSpec:
     """Return the run of the present tests against the present code."""
-    if s.image is None or s.code is None or s.tests is None:
-        raise ValueError("Testing is entered with an image, code and tests")
+    if s.code is None or s.tests is None:
+        raise ValueError("Testing is entered with code and tests")
+    code = TextFile(name="solution.py", text=s.code.source)
+    return run_of(s, "tests", (code, TextFile(name="test_solution.py", text=s.tests.source)))
+
+
+def run_of(s: Session, purpose: Literal["tests", "script"], files: tuple[TextFile, ...]) -> RunSpec:
+    """Return a run of `files` in the present image, as the job allows it."""
+    if s.image is None:
+        raise ValueError("Testing is entered with an image")
     return RunSpec(
-        purpose="tests",
+        purpose=purpose,
         image=s.image.model_copy(update={"cached": None, "seconds": None}),
-        files=(
-            TextFile(name="solution.py", text=s.code.source),
-            TextFile(name="test_solution.py", text=s.tests.source),
-        ),
+        files=files,
         host_files=tuple(HostFile(name=x.file, path=x.path) for x in s.job.samples),
         environment=s.job.environment,
         secrets=s.job.secrets,
@@ -108,18 +115,19 @@ def _diagnosing(s: Session) -> tuple[r.Request, ...]:
     return (r.Diagnose(call=call, failures=s.failures, imports=s.imports),)
 
 
-def _nothing(_: Session) -> tuple[r.Request, ...]:
+def nothing(_: Session) -> tuple[r.Request, ...]:
+    """A state that asks nobody."""
     return ()
 
 
 _WANTED: dict[State, Callable[[Session], tuple[r.Request, ...]]] = {
     State.NEEDS_CODE: _needs_code,
     State.NEEDS_TESTS: _needs_tests,
-    State.NEEDS_REBUILD: _needs_rebuild,
+    State.NEEDS_REBUILD: rebuild,
     State.TESTING: _testing,
     State.DIAGNOSING: _diagnosing,
-    State.RECLASSIFY: _nothing,
-    State.DONE: _nothing,
+    State.RECLASSIFY: nothing,
+    State.DONE: nothing,
 }
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from codetape.states import autocoder
+from codetape.states import autocoder, toolmaker
 from codetape.states import events as e
 from codetape.states.changing import replace
 from codetape.states.ending import ending
@@ -15,27 +16,37 @@ from codetape.states.reading import interpret
 from codetape.states.requests import Request
 from codetape.states.session import Ending, Session
 from codetape.states.settling import settle
+from codetape.states.tools import ending as tool_ending
+from codetape.states.tools import folding as tool_folding
+from codetape.states.tools import reading as tool_reading
+from codetape.states.tools import settling as tool_settling
+from codetape.states.tools import wanting as tool_wanting
+from codetape.states.tools.session import ToolSession
 from codetape.states.values import Outcome
 from codetape.states.wanting import delay, wanted
 
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """The rules of one kind of session. `rules` numbers the rule set that a tape lives under."""
+    """The rules of one kind of session. `rules` numbers the rule set that a tape lives under.
+
+    Each helper is given sessions of the class `session`, which may know more than Session does.
+    """
 
     name: str
     rules: int
     machine: Machine
-    settle: Callable[[Session], e.Event | None]
-    wanted: Callable[[Session], tuple[Request, ...]]
-    delay: Callable[[Session], float]
+    settle: Callable[[Any], e.Event | None]
+    wanted: Callable[[Any], tuple[Request, ...]]
+    delay: Callable[[Any], float]
     interpret: Callable[[Request, Outcome], e.Event]
-    folded: Callable[[Session, e.Event], Session]
-    ending: Callable[[Session, e.Event], Ending]
+    folded: Callable[[Any, e.Event], Session]
+    ending: Callable[[Any, e.Event], Ending]
+    session: type[Session] = Session
 
     def blank(self, session_id: str) -> Session:
         """A session before its first event."""
-        return Session(id=session_id)
+        return self.session(id=session_id)
 
     def advance(self, session: Session, event: e.Event) -> Session:
         """Return the session after `event`. Raises IllegalTransition; the session is a value, so
@@ -57,3 +68,19 @@ AUTOCODER = Workflow(
     folded=folded,
     ending=ending,
 )
+
+TOOLMAKER = Workflow(
+    name="toolmaker",
+    rules=1,
+    machine=toolmaker.MACHINE,
+    settle=tool_settling.settle,
+    wanted=tool_wanting.wanted,
+    delay=delay,
+    interpret=tool_reading.interpret,
+    folded=tool_folding.folded,
+    ending=tool_ending.ending,
+    session=ToolSession,
+)
+
+WORKFLOWS = (AUTOCODER, TOOLMAKER)
+"""The workflows of this version."""

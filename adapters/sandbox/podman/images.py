@@ -9,6 +9,7 @@ neither a limit nor a cancelled task would end it.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
@@ -18,8 +19,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from podman.api import encode_auth_header
 
 from codetape.adapters.sandbox.installers import acceptable
 from codetape.adapters.sandbox.podman import handed
@@ -299,4 +298,6 @@ def _changes(stage: Stage, base: dict[str, Any], told: Told) -> list[str]:
 
 def _login(login: Mapping[str, str]) -> dict[str, str]:
     """Return the header that tells a registry who pulls."""
-    return {"X-Registry-Auth": encode_auth_header(dict(login)).decode()} if login else {}
+    if not login:
+        return {}
+    return {"X-Registry-Auth": base64.urlsafe_b64encode(canonical(dict(login)).encode()).decode()}

@@ -51,7 +51,7 @@ def test_rules_that_are_not_here(tape: TapeFile) -> None:
     opened = open_tape(tape, ID)[1].event
     for other, words in (
         ({"rules": 2}, "a newer version of codetape"),
-        ({"workflow": "toolmaker"}, "no such workflow"),
+        ({"workflow": "nobodys"}, "no such workflow"),
     ):
         data = codec.pack_event(opened.model_copy(update=other)).text
         report = replay(changed(tape, 1, data=data), ID)

@@ -13,6 +13,7 @@ from codetape.states import requests as r
 from codetape.states.job import Job
 from codetape.states.machine import State
 from codetape.states.session import Session
+from codetape.states.tools.requests import RunScript
 from codetape.states.values import (
     Answer,
     BuildFailure,
@@ -26,8 +27,8 @@ from codetape.states.values import (
     TestResult,
     Usage,
 )
-from codetape.states.workflow import AUTOCODER
-from codetape.testing.strategies import expected_ids
+from codetape.states.workflow import AUTOCODER, Workflow
+from codetape.testing.outcomes import expected_ids
 
 JOB = Job(prompt="Write add(a, b).", plan=False, max_iterations=8)
 
@@ -74,11 +75,14 @@ def answer(body: object, **facts: Any) -> Answer:
 class Driven:
     """A session and all that happened in it. `checked`: there is a sandbox."""
 
-    def __init__(self, job: Job = JOB, *, checked: bool = True) -> None:
-        self.session = AUTOCODER.blank("s")
+    def __init__(
+        self, job: Job = JOB, *, checked: bool = True, workflow: Workflow = AUTOCODER
+    ) -> None:
+        self.workflow = workflow
+        self.session = workflow.blank("s")
         self.events: list[e.Event] = []
         self.asked: list[r.Request] = []
-        self.happens(e.SessionOpened(job=job, workflow="autocoder", rules=1))
+        self.happens(e.SessionOpened(job=job, workflow=workflow.name, rules=1))
         if checked:
             check = self.wanted(r.CheckSandbox)
             self.brings(check, ImageRef(ref="base", spec_key=check.spec.key))
@@ -101,23 +105,28 @@ class Driven:
         """What a model is asked now, all messages."""
         return "\n\n".join(m.text for m in self.wanted(r.ModelRequest).call.messages)
 
+    @property
+    def wanted_nothing(self) -> bool:
+        """Nobody is asked for anything now."""
+        return not self.workflow.wanted(self.session)
+
     def wanted(self, kind: type[Q]) -> Q:
         """The one request of this kind that the session waits for."""
-        (request,) = [q for q in AUTOCODER.wanted(self.session) if isinstance(q, kind)]
+        (request,) = [q for q in self.workflow.wanted(self.session) if isinstance(q, kind)]
         return request
 
     def happens(self, event: e.Event) -> Driven:
         """Advance by an event, and by all that follows from it."""
         following: e.Event | None = event
         while following is not None:
-            self.session = AUTOCODER.advance(self.session, following)
+            self.session = self.workflow.advance(self.session, following)
             self.events.append(following)
-            following = AUTOCODER.settle(self.session)
+            following = self.workflow.settle(self.session)
         return self
 
     def brings(self, request: r.Request, outcome: Outcome) -> Driven:
         self.asked.append(request)
-        return self.happens(AUTOCODER.interpret(request, outcome))
+        return self.happens(self.workflow.interpret(request, outcome))
 
     def says(self, body: object, **facts: Any) -> Driven:
         """The model answers."""
@@ -139,7 +148,7 @@ class Driven:
         return self.brings(self.wanted(r.RunTests), outcome)
 
     def breaks(self, missing: bool = False) -> Driven:
-        (request, *_) = AUTOCODER.wanted(self.session)
+        (request, *_) = self.workflow.wanted(self.session)
         return self.brings(request, SandboxFailure(message="the socket is closed", missing=missing))
 
     def passes(self) -> Driven:
@@ -153,6 +162,14 @@ class Driven:
         assert failing.keys() <= set(ids)
         report = TestReport(finished=True, collected=ids, results=results)
         return self.runs(RunOutcome(exit_status=1 if failing else 0, report=report))
+
+    def crashes(self, stderr: str = "ValueError: no", status: int = 1) -> Driven:
+        """The script runs and ends with an error."""
+        return self.script(RunOutcome(exit_status=status, stderr=stderr))
+
+    def script(self, outcome: RunOutcome) -> Driven:
+        """The script runs, without its tests."""
+        return self.brings(self.wanted(RunScript), outcome)
 
     def not_collected(self, problem: Problem) -> Driven:
         return self.runs(RunOutcome(report=TestReport(finished=True, errors=(problem,))))

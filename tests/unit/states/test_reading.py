@@ -22,7 +22,9 @@ from codetape.states.values import (
     RunOutcome,
     SandboxFailure,
 )
-from codetape.testing.strategies import Chance, chances, unusable_answer
+from codetape.testing.answers import unusable_answer
+from codetape.testing.chance import Chance
+from codetape.testing.strategies import chances
 from tests.unit.states.driving import RIGHT, TESTS, answer, patch, patches
 
 SOURCE = "from solution import add\n\n\ndef test_a():\n    assert add(1, 2) == 3\n"

@@ -21,7 +21,10 @@ from codetape.states.values import (
     TextFile,
 )
 from codetape.states.verdict import WHOLE_RUN, verdict
-from codetape.testing.strategies import TEST_FILES, Chance, chances, run
+from codetape.testing.chance import Chance
+from codetape.testing.outcomes import run
+from codetape.testing.pools import TEST_FILES
+from codetape.testing.strategies import chances
 
 CODE = "import yaml\nimport models\n\n\ndef add(a, b):\n    return a + b\n"
 TESTS = "def test_a():\n    assert 1\n\n\ndef test_p(x):\n    assert x\n"

@@ -1,0 +1,1 @@
+"""The tool maker's rules, beside its table in states/toolmaker.py."""

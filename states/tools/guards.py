@@ -1,0 +1,33 @@
+"""The questions that only the tool maker's table asks. Pure, and named."""
+
+from __future__ import annotations
+
+from codetape.states.tools.session import ToolSession
+
+HARNESSES = 2
+"""How often a harness may be unusable: the first one gets a request to repair it."""
+
+
+def personas_left(s: ToolSession) -> bool:
+    """Another persona is to be asked."""
+    return s.persona is not None
+
+
+def no_code(s: ToolSession) -> bool:
+    """The last persona gave no code that parses."""
+    return s.code is None
+
+
+def harness_missing(s: ToolSession) -> bool:
+    """The script runs, and nothing checks its logic yet."""
+    return s.tests is None
+
+
+def fix_left(s: ToolSession) -> bool:
+    """The script may be repaired once more. A repair of its logic has to run at once."""
+    return not s.logic_repairs and s.fixes < s.job.fix_cycles
+
+
+def harness_repair_left(s: ToolSession) -> bool:
+    """The harness may be asked for once more."""
+    return s.refused < HARNESSES
