@@ -18,7 +18,9 @@ from codetape.replay.reading import Step, Tape
 from codetape.states.events import Forked
 from codetape.states.session import Session
 
-ANY = frozenset({"seconds", "request_id", "cached", "peak_memory", "sandbox"})
+ANY = frozenset(
+    {"seconds", "cpu_seconds", "peak_memory", "request_id", "cached", "sandbox"},
+)
 """Fields that differ from run to run."""
 
 T = TypeVar("T")

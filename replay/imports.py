@@ -10,13 +10,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
 from codetape.engine import codec
 from codetape.engine.chain import GENESIS, chained
 from codetape.engine.ports import DamagedTape, EventStore, StoredEvent, StoreError, UnknownSession
+from codetape.engine.tape import Source
 from codetape.replay.export import FORMAT, blobs_of, header_of
 from codetape.states.values import canonical
 
@@ -62,6 +63,14 @@ class TapeFile:
     def get_blob(self, hash: str) -> bytes:
         """Return the body of a blob. Raises KeyError."""
         return self.blobs[hash]
+
+
+def tape_of(source: Source, session: str) -> TapeFile:
+    """Take a tape into memory, with all that it refers to. Raises UnknownSession, DamagedTape."""
+    rows = tuple(source.read(session))
+    blobs = dict(chain.from_iterable(blobs_of(row, source.get_blob) for row in rows))
+    workflow = str(header_of(rows[0], json.loads(rows[0].data), session)["workflow"])
+    return TapeFile(session, workflow, rows, blobs)
 
 
 def import_tape(path: Path, store: EventStore, owner: str = "an import") -> TapeFile:

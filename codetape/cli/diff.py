@@ -39,11 +39,12 @@ def command(one: str, other: str, store: str | None, *, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps(asdict(comparison), indent=2))
     else:
-        _show(screen(), comparison)
+        show(screen(), comparison)
     return NOT_PASSED if comparison.parting else PASSED
 
 
-def _show(shown: Screen, comparison: Comparison) -> None:
+def show(shown: Screen, comparison: Comparison) -> None:
+    """Show where two sessions part, and what differs after that."""
     first, second = short(comparison.sessions.one), short(comparison.sessions.other)
     parting = comparison.parting
     if parting is None:

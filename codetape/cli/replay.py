@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 import click
 
 from codetape.cli.exits import NOT_PASSED, PASSED, USAGE, Failed
 from codetape.cli.progress import progress
-from codetape.cli.stores import reading, reading_tape, store_option
+from codetape.cli.stores import find_session, reading, reading_tape, store_option
 
 if TYPE_CHECKING:
     from codetape.cli.screen import Screen
+    from codetape.engine.ports import EventStore
     from codetape.engine.tape import Source
+    from codetape.halflive import Live
     from codetape.replay.drift import Report
+    from codetape.result import Result
 
 
 class Options(TypedDict):
@@ -30,12 +33,18 @@ class Options(TypedDict):
 @click.option("--keep-going", is_flag=True, help="Report all differences, not only the first.")
 @click.option("--ignore", type=click.Choice(["prompts"]), help="Compare the path only.")
 @click.option("--to", type=int, metavar="N", help="Show the session as it was after event N.")
+@click.option(
+    "--live",
+    type=click.Choice(["sandbox", "model"]),
+    help="Run the session again: this half is real, the other half comes from the tape.",
+)
 @click.option("--step", is_flag=True, help="Walk over the tape, event by event.")
 @store_option
 def command(
     session: str | None,
     ignore: str | None,
     to: int | None,
+    live: Live | None,
     store: str | None,
     *,
     every: bool,
@@ -56,12 +65,15 @@ def command(
       codetape replay last --to 7       what was known after event 7
       codetape replay last --step       next, back, jump, code, prompts, answers
       codetape replay --all
+      codetape replay last --live sandbox    the recorded answers, tests that really run
     """
     if every == bool(session):
         raise click.UsageError("give a SESSION, or --all", click.get_current_context())
     options: Options = {"keep_going": keep_going, "ignore_prompts": ignore == "prompts"}
     if session is None:
         return _all(store, options)
+    if live:
+        return _live(session, live, store)
     with reading_tape(session, store) as (source, found):
         if to is not None and not step:
             return _to(source, found, to)
@@ -140,3 +152,35 @@ def _step(source: Source, session: str, at: int, options: Options) -> int:
     report = replay(source, session, keep_going=True, ignore_prompts=options["ignore_prompts"])
     Walk(screen(), tape, report.differences, at).go(sys.stdin)
     return PASSED
+
+
+def _live(session: str, live: Live, store: str | None) -> int:
+    from codetape.cli import diff
+    from codetape.cli.screen import screen
+    from codetape.cli.watching import Watch
+    from codetape.halflive import half_live
+    from codetape.replay.compare import compare
+    from codetape.replay.reading import open_tape
+    from codetape.result import Result
+
+    shown = screen()
+    watch = Watch(shown, store)
+    with reading(store) as opened:
+        tape = open_tape(opened, find_session(opened, session))
+
+        async def work() -> Result:
+            again, _ = await half_live(
+                tape, live, on_event=watch.on_event, on_engine=watch.on_engine
+            )
+            return Result.of(again[-1].session, cast("EventStore", again.source))
+
+        result = watch.run(work)
+        comparison = compare(tape, open_tape(result.store, result.session))
+        shown.line(_ended(result), "dim")
+        diff.show(shown, comparison)
+    return NOT_PASSED if comparison.parting else PASSED
+
+
+def _ended(result: Result) -> str:
+    ending = result.folded.ending
+    return f"Ended: {ending.reason}." if ending else f"Not ended: {result.error}."
