@@ -64,7 +64,7 @@ def test_x11_samples_are_set_apart() -> None:
     assert "column_of_first" not in parts[1]
 
 
-CONSTRAINTS = {
+CONSTRAINTS: dict[str, Any] = {
     "value is positive": {
         "column_name": "value",
         "check_type": "greater_than",
