@@ -44,7 +44,7 @@ def forests(draw: st.DrawFn) -> list[Kept]:
 
 
 @given(forests())
-def test_what_goes_is_old_unused_and_bears_nothing_that_stays(every: list[Kept]) -> None:
+def test_c12_what_goes_is_old_unused_and_bears_nothing_that_stays(every: list[Kept]) -> None:
     going = removable(every, NOW, MONTH, WEEK)
     may = [o for o in every if not o.held and NOW - o.used >= MONTH and NOW - o.made >= WEEK]
     assert all(one in may for one in going)
@@ -140,7 +140,7 @@ def room(folder: Path) -> ImageRoom:
     return ImageRoom({"CONTAINER_HOST": host}, Uses(folder / "uses"))
 
 
-def test_only_images_that_codetape_named_are_its_own(tmp_path: Path) -> None:
+def test_c12_only_images_that_codetape_named_are_its_own(tmp_path: Path) -> None:
     foreign = [
         image("built-on-ours", Names=["localhost/mine:1"], History=["localhost/mine:1"]),
         image("built-on-ours-and-unnamed", Names=None, History=["localhost/mine:1"]),
