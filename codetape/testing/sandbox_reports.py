@@ -90,6 +90,7 @@ print("tried")
 """
 FORGED_EXIT = """
 import gc, json, os
+gc.unfreeze()
 for thing in gc.get_objects():
     if type(thing).__name__ == "Report" and hasattr(thing, "_token"):
         facts = {"kind": "exit", "status": 0, "signal": None, "peak_memory": 1}
@@ -243,6 +244,15 @@ class ReportContract(SandboxCase):
                 assert [name for name in sys.modules if name.startswith("codetape")] == []
                 assert not hasattr(sys.modules["__main__"], "main")
                 assert not any("runner.zip" in str(place) for place in sys.path)
+        """
+        assert verdicts(make.report(tests)) == {"test_a": "passed"}
+
+    def test_the_runner_is_not_among_the_objects_that_are_found(self, make: Runs) -> None:
+        tests = """
+            import gc
+            def test_a():
+                kinds = {type(one).__name__ for one in gc.get_objects()}
+                assert "Report" not in kinds
         """
         assert verdicts(make.report(tests)) == {"test_a": "passed"}
 

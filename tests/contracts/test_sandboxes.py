@@ -87,6 +87,7 @@ KEPT_BY_THE_FAKE = {
     "test_no_test_is_no_result",
     "test_a_forked_test_reports_once",
     "test_the_runner_cannot_be_imported",
+    "test_the_runner_is_not_among_the_objects_that_are_found",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Generator
@@ -53,6 +54,7 @@ def _pytest(report: Report, places: Places) -> int:
     options += ["-p", "no:cacheprovider", "--tb=line"]
     _decorate(pytest)
     plugin = Plugin(pytest, report, places, streams)
+    gc.freeze()  # takes what is here now out of what gc.get_objects finds
     status = int(pytest.main([*options, places.tests], [plugin]))
     if status in (3, 4) and not plugin.errors:  # an internal error or a usage error, told to nobody
         plugin.error({"type": "UsageError", "message": "pytest could not start on the test file"})
@@ -207,6 +209,9 @@ def _witness(pytest: Any, session: Any) -> Any:
     class Witness(pytest.Item):  # type: ignore[misc]
         def runtest(self) -> None:
             raise Failed(WITNESS)
+
+        def repr_failure(self, excinfo: Any) -> str:  # noqa: ARG002 - pytest's own takes a while
+            return WITNESS
 
     return Witness.from_parent(session, name=WITNESS)
 
