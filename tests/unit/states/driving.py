@@ -28,7 +28,7 @@ from codetape.states.values import (
     Usage,
 )
 from codetape.states.workflow import AUTOCODER, Workflow
-from codetape.testing.outcomes import expected_ids
+from codetape.testing.bringing import expected_ids
 
 JOB = Job(prompt="Write add(a, b).", plan=False, max_iterations=8)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from codetape.states.patching import Patched, apply_patches
 from codetape.states.python_source import defined_tests
-from codetape.testing.answers import own_text
+from codetape.testing.answering import own_text
 from codetape.testing.pools import TEST_FILES
 
 FILE = '''\

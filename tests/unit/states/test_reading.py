@@ -22,7 +22,7 @@ from codetape.states.values import (
     RunOutcome,
     SandboxFailure,
 )
-from codetape.testing.answers import unusable_answer
+from codetape.testing.answering import unusable_answer
 from codetape.testing.chance import Chance
 from codetape.testing.strategies import chances
 from tests.unit.states.driving import RIGHT, TESTS, answer, patch, patches

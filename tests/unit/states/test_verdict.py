@@ -21,8 +21,8 @@ from codetape.states.values import (
     TextFile,
 )
 from codetape.states.verdict import WHOLE_RUN, verdict
+from codetape.testing.bringing import run
 from codetape.testing.chance import Chance
-from codetape.testing.outcomes import run
 from codetape.testing.pools import TEST_FILES
 from codetape.testing.strategies import chances
 
