@@ -1,9 +1,9 @@
 """Half-live: a session again, with one half of the world from its tape and the other half real.
 
 With a real sandbox it shows what another environment changes, with a real model what another model
-does. The run is a fork at the session's own first event. One with a real model is kept beside the session that it
-repeats, for it was paid for; one with a real sandbox is not, or its store would count what the
-recorded answers cost a second time.
+does. The run is a fork at the session's own first event. One with a real model is kept beside the
+session that it repeats, for it was paid for; one with a real sandbox is not, or its store would count
+what the recorded answers cost a second time.
 """
 
 from __future__ import annotations

@@ -74,6 +74,16 @@ def pack_request(request: Request) -> Asked:
     return Asked(request, _sha(body.text), body)
 
 
+def pack_json(value: dict[str, Any]) -> Packed:
+    """Return JSON that is no event and no request of today, packed like one; `value` is used up."""
+    return _pack(value)
+
+
+def key_of(packed: Packed) -> str:
+    """Return the key of a packed request."""
+    return _sha(packed.text)
+
+
 def unpack_event(name: str, version: int, text: str, get_blob: Callable[[str], bytes]) -> Event:
     """Return the event that was packed. Raises UnreadableEvent; KeyError for a blob that is gone."""
     kind = KNOWN.get(name)

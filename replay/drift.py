@@ -138,6 +138,12 @@ def unreadable(seq: int, error: DamagedTape | UnreadableEvent | UnknownRules) ->
     return Difference(seq, name, "unreadable", "an event that can be read", reason, reason)
 
 
+def redacted() -> Difference:
+    """The tape is one without prompts and data."""
+    reason = "it is redacted: prompts and answers are gone, there is nothing to compare"
+    return Difference(1, "session_opened", "unreadable", "a whole tape", "a redacted one", reason)
+
+
 def _difference(
     record: Recorded, kind: Kind, expected: str, found: str, reason: str, diff: str = ""
 ) -> Difference:

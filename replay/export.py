@@ -30,29 +30,33 @@ FORMAT = 1
 """The version of the form of the file; `engine.codec.FORMAT` is that of the events in it."""
 
 
-def export_tape(source: Source, session: str, path: Path) -> None:
+def export_tape(source: Source, session: str, path: Path, *, redacted: bool = False) -> None:
     """Write a tape to a file, which only its owner may read: whole, or not at all.
+
+    `redacted` marks one that `replay.redact` made.
 
     Raises UnknownSession, DamagedTape and OSError; an older file of that name is then still there.
     """
     descriptor, part = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in tape_lines(source, session))
+            lines = tape_lines(source, session, redacted=redacted)
+            file.writelines(f"{line}\n" for line in lines)
         Path(part).replace(path)
     except BaseException:
         Path(part).unlink()
         raise
 
 
-def tape_lines(source: Source, session: str) -> Iterator[str]:
+def tape_lines(source: Source, session: str, *, redacted: bool = False) -> Iterator[str]:
     """Yield the lines of an export, without line ends. Raises UnknownSession, DamagedTape."""
     written: set[str] = set()
     head, count = GENESIS, 0
     for row in source.read(session):
         data = _data(row)
         if count == 0:
-            yield canonical(header_of(row, data, session))
+            mark = {"redacted": True} if redacted else {}
+            yield canonical({**header_of(row, data, session), **mark})
         for name, body in blobs_of(row, source.get_blob):
             if name not in written:
                 written.add(name)

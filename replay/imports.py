@@ -42,14 +42,28 @@ class OtherContent(StoreError):
         self.seq = seq
 
 
+class Redacted(ValueError):
+    """A tape without prompts and data: it can be looked at, and nothing else: `session`."""
+
+    def __init__(self, session: str) -> None:
+        super().__init__(
+            f"session {session} is redacted: look at the file itself with show or diff"
+        )
+        self.session = session
+
+
 @dataclass(frozen=True, slots=True)
 class TapeFile:
-    """The tape of a file, in memory: it can be replayed and read like one in a store."""
+    """The tape of a file, in memory: it can be replayed and read like one in a store.
+
+    Of a `redacted` one prompts and data are gone: it can be looked at, and not replayed.
+    """
 
     session: str
     workflow: str
     rows: tuple[StoredEvent, ...] = field(repr=False)
     blobs: Mapping[str, bytes] = field(repr=False)
+    redacted: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -85,7 +99,9 @@ def import_tape(path: Path, store: EventStore, owner: str = "an import") -> Tape
 
 
 def put_tape(tape: TapeFile, store: EventStore, owner: str = "an import") -> TapeFile:
-    """Do as `import_tape` does with a file that was read."""
+    """Do as `import_tape` does with a file that was read. Raises Redacted too."""
+    if tape.redacted:
+        raise Redacted(tape.session)
     written = groupby(tape.rows, lambda row: row.session)
     parts = [_Part(session, tuple(rows)) for session, rows in written]
     known = [_known(store, part, whole=part is parts[-1]) for part in parts]
@@ -167,12 +183,15 @@ class _Reading:
                     self._event(value, header)
                 case {"end": _}:
                     self._end(value, header["session"])
-                    return TapeFile(
-                        header["session"], header["workflow"], tuple(self._rows), self._blobs
-                    )
+                    return self._made(header)
                 case _:
                     raise self._bad("this line is neither an event nor a blob nor the end")
         raise self._bad("the file is cut off here: it has no end line")
+
+    def _made(self, header: dict[str, Any]) -> TapeFile:
+        redacted = header.get("redacted", False)
+        rows = tuple(self._rows)
+        return TapeFile(header["session"], header["workflow"], rows, self._blobs, redacted)
 
     def _bad(self, reason: str) -> BadTapeFile:
         return BadTapeFile(self._path, self._line, len(self._rows) + 1, reason)
@@ -248,7 +267,9 @@ class _Reading:
 
     def _check_header(self, row: StoredEvent, data: Any, header: dict[str, Any]) -> None:
         try:
-            expected = {**header_of(row, data, header["session"]), "encoding": header["encoding"]}
+            fixed = {"encoding": header["encoding"]}
+            mark = {"redacted": True} if "redacted" in header else {}
+            expected = {**header_of(row, data, header["session"]), **fixed, **mark}
         except DamagedTape as damage:
             raise self._bad(damage.reason) from damage
         if canonical(expected) != canonical(header):

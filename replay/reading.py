@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -11,6 +11,7 @@ from codetape.engine import codec
 from codetape.engine.tape import Recorded, Source
 from codetape.replay.rules import opened
 from codetape.states.events import Event, Forked
+from codetape.states.machine import State
 from codetape.states.session import Session
 from codetape.states.workflow import WORKFLOWS, Workflow
 
@@ -22,6 +23,21 @@ def open_tape(source: Source, session: str, workflows: Sequence[Workflow] = WORK
     """Read the tape of a session. Raises UnknownSession, DamagedTape, UnreadableEvent, UnknownRules."""
     rules, records = opened(source, session, workflows)
     return Tape(session, rules, tuple(records), source)
+
+
+def is_redacted(source: Source) -> bool:
+    """True for a file without prompts and data."""
+    return bool(getattr(source, "redacted", False))
+
+
+def as_recorded(rules: Workflow, before: Session, record: Recorded) -> Session:
+    """Return the session after an event that led where the tape says, whatever the table says."""
+    facts = rules.folded(before, record.event)
+    after = replace(facts, state=State(record.dest), seq=record.seq)
+    if not after.done:
+        return after
+    ending: Any = rules.ending(after, record.event)
+    return replace(after, ending=ending)
 
 
 def stored_request(get_blob: Callable[[str], bytes], key: str) -> dict[str, Any] | None:
@@ -144,9 +160,15 @@ class Tape:
         if seq:
             seq = self[seq].seq
         while len(self._sessions) <= seq:
-            event = self._records[len(self._sessions) - 1].event
-            self._sessions.append(self.rules.advance(self._sessions[-1], event))
+            record = self._records[len(self._sessions) - 1]
+            self._sessions.append(self._after(self._sessions[-1], record))
         return self._sessions[seq]
+
+    def _after(self, before: Session, record: Recorded) -> Session:
+        """Fold an event; of a redacted tape the texts that guards would read are gone."""
+        if is_redacted(self.source):
+            return as_recorded(self.rules, before, record)
+        return self.rules.advance(before, record.event)
 
     def __repr__(self) -> str:
         last = self._records[-1]

@@ -8,7 +8,6 @@ their content, never by their order. How a session ended and how its replay ends
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from codetape.engine import codec
@@ -17,12 +16,11 @@ from codetape.engine.ports import DamagedTape
 from codetape.engine.tape import Recorded, Source
 from codetape.replay import drift
 from codetape.replay.drift import Difference, Report
-from codetape.replay.reading import stored_request
+from codetape.replay.reading import as_recorded, is_redacted, stored_request
 from codetape.replay.rules import UnknownRules, opened
 from codetape.states.events import Cancelled, Event, Forked, Noted, Paused, Resumed, SessionOpened
-from codetape.states.machine import IllegalTransition, State
+from codetape.states.machine import IllegalTransition
 from codetape.states.requests import Request
-from codetape.states.session import Session
 from codetape.states.workflow import WORKFLOWS, Workflow
 
 OUTSIDE = (SessionOpened, Forked, Paused, Resumed, Noted, Cancelled)
@@ -41,8 +39,11 @@ def replay(
 
     `keep_going` reports all differences: after each one it goes on from what the tape says.
     `ignore_prompts` compares the path only: of a request its name counts, not its content. Raises
-    UnknownSession. A damaged tape, and an event or rules of a newer version, are differences.
+    UnknownSession. A damaged tape, a redacted one, and an event or rules of a newer
+    version are differences.
     """
+    if is_redacted(source):
+        return Report(session, None, 0, (drift.redacted(),))
     differences: list[Difference] = []
     replayer: Replayer | None = None
     try:
@@ -163,16 +164,7 @@ class Replayer:
                 self.session = after
                 return
             yield drift.destination(record, before.state, after.state)
-        self.session = self._as_recorded(before, record)
-
-    def _as_recorded(self, before: Session, record: Recorded) -> Session:
-        """Return the session after an event that led where the tape says, whatever the table says."""
-        facts = self.rules.folded(before, record.event)
-        after = replace(facts, state=State(record.dest), seq=record.seq)
-        if not after.done:
-            return after
-        ending: Any = self.rules.ending(after, record.event)
-        return replace(after, ending=ending)
+        self.session = as_recorded(self.rules, before, record)
 
 
 def _guarded(

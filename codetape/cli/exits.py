@@ -46,7 +46,7 @@ def explained(error: Exception) -> tuple[str, int] | None:
     """Return the line and the exit code for an error of the library; None if it is a fault of ours."""
     from codetape.engine.codec import UnreadableEvent
     from codetape.engine.ports import SandboxBroken, StoreError, UnknownSession
-    from codetape.replay.imports import BadTapeFile, OtherContent
+    from codetape.replay.imports import BadTapeFile, OtherContent, Redacted
     from codetape.running import RunFailed
     from codetape.states.machine import IllegalTransition
 
@@ -58,7 +58,7 @@ def explained(error: Exception) -> tuple[str, int] | None:
             )
         case UnknownSession():
             return f"{error}; `codetape sessions` lists them", USAGE
-        case BadTapeFile() | OtherContent():
+        case BadTapeFile() | OtherContent() | Redacted():
             return str(error), NOT_PASSED
         case StoreError() | UnreadableEvent() | SandboxBroken():
             return str(error), INFRASTRUCTURE

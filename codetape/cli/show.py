@@ -11,7 +11,7 @@ import click
 
 from codetape.cli.exits import USAGE, Failed
 from codetape.cli.generate import save_option
-from codetape.cli.stores import find_session, reading, session_argument, store_option
+from codetape.cli.stores import reading_tape, session_argument, store_option
 
 if TYPE_CHECKING:
     from codetape.cli.screen import Screen
@@ -35,7 +35,7 @@ def command(
     """Show a session: how it ended, or one view of it; as it is, or as it was after event N.
 
     Control characters in what a model wrote are shown escaped; --save writes the files as they are.
-    SESSION is a prefix of its id, or last.
+    SESSION is a prefix of its id, or last, or a FILE.jsonl of `codetape export`.
 
     \b
     Examples:
@@ -51,8 +51,8 @@ def command(
             f"give one of --{' and --'.join(chosen)}", click.get_current_context()
         )
     shown = screen()
-    with reading(store) as opened:
-        result, heading = load(opened, find_session(opened, session), at)
+    with reading_tape(session, store) as (source, found):
+        result, heading = load(source, found, at)
         _VIEWS[chosen[0]](shown, result, heading)
         if save:
             report.save_and_say(shown, result, save)

@@ -269,3 +269,27 @@ def test_verify(run: Run, store: Path) -> None:
     assert out.count("damaged at event 3: its hash does not fit") == 2  # the fork shares it
     assert "2 tapes are damaged." in out
     assert run("verify", new)[0] == 1
+
+
+def test_a_redacted_file_can_be_looked_at(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("export", "last", "shown.tape.jsonl", "--redact")
+    assert code == 0
+    assert "It is redacted: prompts and answers cannot be compared any more" in out
+    assert "Write add" not in (tmp_path / "shown.tape.jsonl").read_text()
+    assert "tests_failed" in run("show", "shown.tape.jsonl", "--events")[1]
+    assert run("verify", "shown.tape.jsonl")[0] == 0
+    code, out, _ = run("replay", "shown.tape.jsonl")
+    assert code == 1
+    assert "it is redacted" in out
+    code, _, err = run("import", "shown.tape.jsonl", "--store", "other.db")
+    assert code == 1
+    assert "is redacted" in err
+
+
+def test_export_as_a_test(run: Run, tmp_path: Path) -> None:
+    assert run("export", "last", "--as-test", "tapes")[0] == 0
+    (file,) = (tmp_path / "tapes").iterdir()
+    assert file.name == f"auto-coder-{ID[:8]}.tape.jsonl"
+    assert run("replay", str(file))[0] == 0
+    for words in ([], ["x", "--as-test", "y"], ["--as-test", "y", "--redact"]):
+        assert run("export", "last", *words)[0] == 2

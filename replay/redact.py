@@ -1,0 +1,137 @@
+"""Redaction: a tape without prompts and data, so that it can be shown to others.
+
+What stays is the structure: events and states, times, counts, tokens and costs, labels, names of
+models and packages, types of exceptions. Every other text becomes "[text 7, 812 characters]"; equal
+texts have equal numbers, so that one can still see what came back and what changed. A text stays only
+where a field is listed here: what nobody has thought of is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal, get_origin
+
+from codetape.engine import codec
+from codetape.engine.chain import GENESIS, chained
+from codetape.engine.ports import StoredEvent
+from codetape.engine.tape import Source, read
+from codetape.replay.imports import TapeFile
+from codetape.replay.reading import stored_request
+from codetape.states.values import Value
+
+LOST = (
+    "prompts and answers cannot be compared any more, so it does not replay",
+    "it cannot be imported, resumed or forked",
+)
+"""What a redacted tape is no longer good for."""
+
+KEPT: Mapping[str, frozenset[str]] = {
+    "SessionOpened": frozenset({"workflow"}),
+    "Forked": frozenset({"parent", "changed"}),
+    "CodeWritten": frozenset({"packages", "system_packages"}),
+    "TestsWritten": frozenset({"packages"}),
+    "TestsPatched": frozenset({"packages"}),
+    "PackageReplaced": frozenset({"rejected", "replacement"}),
+    "Needs": frozenset({"packages", "system_packages"}),
+    "AnswerRejected": frozenset({"kind"}),
+    "CallFailed": frozenset({"kind"}),
+    "Resumed": frozenset({"allow", "deny"}),
+    "Job": frozenset(
+        {"name", "model", "models", "fallback_models", "sandbox", "python", "base_image"}
+        | {"base_packages", "system_packages", "package_policy"}
+    ),
+    "LlmCall": frozenset({"kind", "model"}),
+    "Answer": frozenset({"finish_reason", "model"}),
+    "ImageSpec": frozenset({"base", "python", "requirements", "system_packages"}),
+    "ImageRef": frozenset({"ref", "spec_key", "python", "sandbox"}),
+    "BuildFailure": frozenset({"packages"}),
+    "Failure": frozenset({"phase"}),
+    "Problem": frozenset({"type", "module"}),
+    "TestReport": frozenset({"python"}),
+    "Column": frozenset({"type"}),
+}
+"""Fields whose texts stay, by the class that has them."""
+
+_CALL_FIELDS = ("model", "kind", "seconds")
+
+
+def redacted(source: Source, session: str) -> TapeFile:
+    """Return the tape of a session without prompts and data, chained anew, a fork's events included.
+
+    Raises UnknownSession, DamagedTape, UnreadableEvent.
+    """
+    return _Redaction(source, session).tape()
+
+
+class _Redaction:
+    """The texts that were met so far, and the rows that came of it."""
+
+    def __init__(self, source: Source, session: str) -> None:
+        self._source = source
+        self._session = session
+        self._texts: dict[str, int] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._rows: list[StoredEvent] = []
+
+    def tape(self) -> TapeFile:
+        workflow = ""
+        rows = self._source.read(self._session)
+        for record, row in zip(read(self._source, self._session), rows, strict=True):
+            packed = codec.pack_event(self._value(record.event))
+            self._blobs.update(packed.blobs)
+            workflow = workflow or getattr(record.event, "workflow", "")
+            key = record.request_key and self._request(record.request_key)
+            version = record.event.version
+            self._append(replace(row, version=version, data=packed.text, request_key=key))
+        return TapeFile(self._session, workflow, tuple(self._rows), self._blobs, redacted=True)
+
+    def _append(self, row: StoredEvent) -> None:
+        row = replace(row, session=self._session)
+        previous = self._rows[-1].hash if self._rows else GENESIS
+        self._rows.append(replace(row, hash=chained(previous, row)))
+
+    def _request(self, key: str) -> str:
+        """Keep what was asked without its texts, and return the key that it has then."""
+        body = stored_request(self._source.get_blob, key) or {"request": "unknown"}
+        bare = {**self._json(body), "request": body["request"]}
+        if "call" in body:
+            bare["call"] |= {name: body["call"].get(name) for name in _CALL_FIELDS}
+            for message, stored in zip(
+                bare["call"]["messages"], body["call"]["messages"], strict=True
+            ):
+                message["role"] = stored["role"]
+        packed = codec.pack_json(bare)
+        name = codec.key_of(packed)
+        self._blobs |= {**packed.blobs, name: packed.text.encode()}
+        return name
+
+    def _value(self, value: Any) -> Any:
+        kept = KEPT.get(type(value).__name__, frozenset())
+        fields = {
+            name: self._any(getattr(value, name))
+            for name, info in type(value).model_fields.items()
+            if name not in kept and get_origin(info.annotation) is not Literal
+        }
+        return value.model_copy(update=fields)
+
+    def _any(self, value: Any) -> Any:
+        if isinstance(value, Value):
+            return self._value(value)
+        if isinstance(value, tuple):
+            return tuple(map(self._any, value))
+        return self._json(value)
+
+    def _json(self, value: Any) -> Any:
+        """Take the texts out of what JSON can hold; names of fields stay, values of enums too."""
+        if type(value) is str:
+            return self._mark(value) if value else ""
+        if isinstance(value, dict):
+            return {key: self._json(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return list(map(self._json, value))
+        return value
+
+    def _mark(self, text: str) -> str:
+        number = self._texts.setdefault(text, len(self._texts) + 1)
+        return f"[text {number}, {len(text)} characters]"
