@@ -5,16 +5,16 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo test lint format bench reference humaneval coverage lock clean
+.PHONY: help env demo test lint format bench bench-sandbox reference humaneval coverage lock clean
 
 # The project's own uv and the interpreter named here, whatever else the shell has active.
 unexport VIRTUAL_ENV
 export UV_PYTHON_DOWNLOADS := never
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
 	@echo
-	@echo 'ARGS="…" is passed on by demo, test and bench; PYTHON=… chooses the interpreter.'
+	@echo 'ARGS="…" is passed on by demo, test and benches; PYTHON=… chooses the interpreter.'
 
 demo: .venv/.synced ## run the shipped example: no key needed
 	.venv/bin/codetape demo $(ARGS)
@@ -43,6 +43,9 @@ humaneval: .venv/.synced ## judge right and wrong solutions of HumanEval's probl
 
 bench: .venv/.synced ## measure the numbers that the design must keep
 	.venv/bin/python -m benchmarks $(ARGS)
+
+bench-sandbox: .venv/.synced ## measure sandboxes against a bare process
+	.venv/bin/python -m benchmarks.sandbox $(ARGS)
 
 env: .venv/.synced ## make the environment from the lock file
 

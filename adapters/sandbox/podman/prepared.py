@@ -34,11 +34,13 @@ class _Next:
 class Shelf:
     """Prepares containers in threads of its own, and removes those that are done with.
 
-    `make` prepares one; it may raise anything, and removes what it has begun.
+    `make` prepares one; it may raise anything, and removes what it has begun. Without `ahead` nothing
+    is prepared.
     """
 
-    def __init__(self, make: Callable[[Shape], Job]) -> None:
+    def __init__(self, make: Callable[[Shape], Job], *, ahead: bool = True) -> None:
         self._make = make
+        self._ahead = ahead
         self._lock = threading.Lock()
         self._next: _Next | None = None
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="codetape-podman-next")
@@ -48,7 +50,11 @@ class Shelf:
         """See to it that one of this shape will wait, beginning in `pause` seconds."""
         with self._lock:
             known = self._next
-            if self._closed or (known is not None and known.shape == shape and _well(known)):
+            if (
+                not self._ahead
+                or self._closed
+                or (known is not None and known.shape == shape and _well(known))
+            ):
                 return
             self._next = new = _Next(shape)
             self._drop(known)

@@ -41,7 +41,8 @@ class PodmanSandbox:
     with "user:password" for the registry of the base image. `outputs` is the folder in which each run
     gets a folder of its own for what it left (default: temporary, gone with `close`). `environment` is
     where addresses, settings and the values of secrets are looked up (this process's own by default).
-    Nothing is connected or started before the first use.
+    With `ahead` the container of the next run is started before it is asked for. Nothing is connected
+    or started before the first use.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class PodmanSandbox:
         outputs: Path | None = None,
         settings: Settings | None = None,
         environment: Mapping[str, str] | None = None,
+        ahead: bool = True,
     ) -> None:
         self._environment = os.environ if environment is None else environment
         self._settings = settings or Settings.read(self._environment)
@@ -65,7 +67,7 @@ class PodmanSandbox:
         self._service = Service(self._environment, self._settings.patience)
         self._containers = Containers(self._service, labels)
         self._images = Images(self._service, self._containers, self._settings)
-        self._shelf = Shelf(self._prepare)
+        self._shelf = Shelf(self._prepare, ahead=ahead)
         self._limits, self._network = Limits(), False  # of the last run: the next is like it
         self._outputs = Outputs(outputs, session)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="codetape-podman")
