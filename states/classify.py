@@ -26,6 +26,10 @@ def label_of(problem: Problem, imports: tuple[str, ...], collecting: bool) -> Ve
         return verdict
     if problem.type.endswith("MemoryError"):  # libraries have subclasses of their own
         return RESOURCE, "memory ran out"
+    if problem.type == "OSError" and problem.message.startswith("[Errno 28]"):
+        return RESOURCE, "the disk of the sandbox is full"
+    if problem.type == "RuntimeError" and problem.message == "can't start new thread":
+        return RESOURCE, "the limit of processes and threads was reached"
     if problem.type == "FixtureLookupError":
         return TEST_ERROR, "the test asks for a fixture that does not exist"
     if problem.type == "EOFError" and _place(problem) == "solution":

@@ -69,6 +69,15 @@ def test_the_kernel_says_what_it_killed_and_how_much_was_held(groups: Path) -> N
     assert kernel.peak_memory(str(groups)) == 777
 
 
+def test_refused_processes_and_computed_time_are_the_kernels_numbers(tmp_path: Path) -> None:
+    assert kernel.refused_forks(str(tmp_path)) is None
+    assert kernel.cpu_seconds(str(tmp_path)) is None
+    (tmp_path / "pids.events").write_text("max 3\n")
+    (tmp_path / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 1\n")
+    assert kernel.refused_forks(str(tmp_path)) == 3
+    assert kernel.cpu_seconds(str(tmp_path)) == 2.5
+
+
 def test_without_counters_nothing_is_known(tmp_path: Path) -> None:
     assert kernel.oom_kills(str(tmp_path)) is None
     assert kernel.peak_memory(str(tmp_path)) is None

@@ -120,7 +120,7 @@ def test_a_process_1_that_fails_breaks_the_sandbox_with_its_words() -> None:
         do(job(Scripted([b""], [1])))
 
 
-def test_limits_that_are_not_in_force_are_refused_as_a_missing_sandbox() -> None:
+def test_d6_limits_that_are_not_in_force_are_refused_as_a_missing_sandbox() -> None:
     refused = b"refused " + json.dumps({"processes": "unlimited"}).encode() + b"\n"
     with pytest.raises(SandboxBroken, match=r"processes \(in force: unlimited\)") as caught:
         do(job(Scripted([refused], [0])))
@@ -130,7 +130,7 @@ def test_limits_that_are_not_in_force_are_refused_as_a_missing_sandbox() -> None
 LOSSY = b'end {"bytes": {"out": 5, "err": 0}, "kept": {"out": 5}}\n'
 
 
-def test_a_log_that_is_not_complete_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_d8_a_log_that_is_not_complete_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
     told = do(job(Scripted([LOSSY, b"out aGVsbG8=\n" + LOSSY], [0])))
     assert told.stdout == "hello"

@@ -151,6 +151,8 @@ def test_a_controller_that_refuses_is_left_out(tmp_path: Path) -> None:
     assert (group.has("memory"), group.has("pids")) == (False, True)
     assert group.ran_out() is None
     assert group.peak() is None
+    assert group.refused_forks() is None
+    assert group.cpu_seconds() is None
 
 
 @pytest.mark.parametrize(
@@ -166,6 +168,21 @@ def test_only_the_counter_of_the_kernel_is_evidence(
     assert group.ran_out() is False
     (tmp_path / name).write_text(text)
     assert group.ran_out() is True
+
+
+def test_refused_processes_and_computed_time_are_the_kernels_numbers(tmp_path: Path) -> None:
+    (tmp_path / "pids.events").write_text("max 3\n")
+    (tmp_path / "cpuacct.usage").write_text("1500000000\n")
+    (tmp_path / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 1\n")
+    folders = dict.fromkeys(CONTROLLERS, tmp_path)
+    first, second = Group(folders, unified=False), Group(folders, unified=True)
+    assert (first.refused_forks(), second.refused_forks()) == (3, 3)
+    assert (first.cpu_seconds(), second.cpu_seconds()) == (1.5, 2.5)
+
+
+def test_one_folder_may_stand_for_two_controllers(tmp_path: Path) -> None:
+    group = Parents(dict.fromkeys(("cpu", "cpuacct"), tmp_path), unified=False).group(Limits())
+    assert {*group.folders} == {"cpu", "cpuacct"}
 
 
 # --- processes ------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ def test_head_and_tail_are_kept_and_the_rest_is_counted(chunks: list[bytes], mos
     for chunk in chunks:
         kept.add(chunk)
     half = most // 2
+    assert (kept.total, kept.cut) == (len(whole), max(0, len(whole) - 2 * half))
     if len(whole) <= 2 * half:
         assert kept.bytes() == whole
     else:
@@ -91,6 +92,14 @@ def test_more_than_one_read_is_left_in_the_pipe(wish: Wish) -> None:
     # While this looks the other way, the process writes and ends.
     ended = supervise(Launch(argv, {}, 20, kill_group, watch=lambda: time.sleep(2)), wish)
     assert len(ended.stdout.bytes()) == 900_000
+
+
+def test_who_prints_without_end_is_ended(wish: Wish) -> None:
+    code = "import os\nwhile True: os.write(2, b'x' * 65536)"
+    flood = Launch((sys.executable, "-S", "-c", code), {}, 60, kill_group, keep=1000)
+    ended = supervise(flood, wish)
+    assert ended.cause == "output"
+    assert ended.stderr.cut > 900_000
 
 
 def test_a_wish_ends_it(wish: Wish) -> None:
