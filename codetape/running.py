@@ -192,6 +192,10 @@ def _check(outcome: RunOutcome) -> None:
         raise RunFailed("the code did not end within its time limit", outcome)
     if outcome.out_of_memory:
         raise RunFailed("the code ran out of memory", outcome)
+    if outcome.too_much_output:
+        raise RunFailed("the code printed without end", outcome)
+    if outcome.disk_full and outcome.exit_status != 0:
+        raise RunFailed("the code filled the disk that it may use", outcome)
     if outcome.exit_status != 0:
         tail = outcome.stderr.strip()[-2000:]
         raise RunFailed(f"the code ended with exit status {outcome.exit_status}\n{tail}", outcome)

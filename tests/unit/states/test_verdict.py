@@ -156,6 +156,8 @@ def test_no_report_passes_without_a_passed_test_and_all_others(chance: Chance) -
         ({"out_of_memory": True, "signal": 9}, "OutOfMemory"),
         ({"timed_out": True}, "TimeLimit"),
         ({"disk_full": True}, "DiskFull"),
+        ({"too_much_output": True}, "OutputLimit"),
+        ({"timed_out": True, "forks_refused": 3}, "ProcessLimit"),
     ],
 )
 def test_a_limit_is_a_resource_failure_of_the_test_that_ran(
