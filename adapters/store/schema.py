@@ -6,10 +6,11 @@ the end and writes the event in one transaction, so a tape that lost its tail is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from codetape.adapters.store.rows import Db
 from codetape.engine.ports import StoreUnusable
-
-NAME = "codetape"  # of these steps among those that a file records
 
 APPLICATION_ID = 0x63746170  # "ctap", in the file's header: this is a store, not somebody's data
 
@@ -63,7 +64,18 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def is_old(db: Db, path: str) -> bool:
+@dataclass(frozen=True)
+class Steps:
+    """What makes some of the tables of a file; `name` is how the file records that they are done."""
+
+    name: str
+    by_name: Mapping[str, tuple[str, ...]]
+
+
+TAPES = Steps("codetape", MIGRATIONS)
+
+
+def is_old(db: Db, path: str, of: Steps) -> bool:
     """Say whether steps are to be done yet. Raises StoreUnusable for a file that is not ours."""
     mark = db.execute("PRAGMA application_id").fetchone()[0]
     if mark != APPLICATION_ID:
@@ -71,9 +83,9 @@ def is_old(db: Db, path: str) -> bool:
             raise StoreUnusable(path, "it holds another program's data: name another file")
         return True
     steps = "SELECT name FROM _sqlite_migrations WHERE migration_set = ?"
-    done = {name for (name,) in db.execute(steps, (NAME,))}
-    if done - MIGRATIONS.keys():
+    done = {name for (name,) in db.execute(steps, (of.name,))}
+    if done - of.by_name.keys():
         raise StoreUnusable(
             path, "a newer codetape has written it: use that version or a newer one"
         )
-    return bool(MIGRATIONS.keys() - done)
+    return bool(of.by_name.keys() - done)

@@ -1,0 +1,206 @@
+"""One SQLite file: opened, kept private, brought up to date, lent to one thread at a time.
+
+Everything that is kept in the file of a store goes through here; nothing here deletes or moves a file.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sqlite3
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codetape.adapters.store import files, rows, schema
+from codetape.adapters.store.remedies import WAIT, remedy
+from codetape.adapters.store.schema import Steps
+from codetape.engine.ports import StoreUnusable
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database as Tables
+    from sqlite_utils import Migrations
+
+Taken = sqlite3.IntegrityError
+"""What a row raises whose key is there already."""
+
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG}
+
+
+class Database:
+    """A file for threads and processes; a forked child opens it anew.
+
+    The file is made, with its folder, where there is none. Without a path it is in memory, until it
+    is closed. `filesystem` names the file system of a path. Every method may raise StoreUnusable.
+    """
+
+    steps: Steps
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        filesystem: Callable[[Path], str] = files.filesystem_of,
+    ) -> None:
+        self._path = Path(path).absolute() if path is not None else None
+        self._filesystem = filesystem
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        _databases.add(self)
+        with self._using():  # opens the file: what is wrong with it is said at once
+            pass
+
+    @property
+    def path(self) -> Path | None:
+        """Where the file is; None if it is in memory."""
+        return self._path
+
+    def close(self) -> None:
+        """Close the file. It is opened again if the store is used again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    @contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        """Lend the connection to one thread at a time."""
+        with self._lock:
+            try:
+                if self._connection is None:
+                    self._connection = self._opened()
+                yield self._connection
+            except sqlite3.ProgrammingError:  # no fault of the file's
+                raise
+            except (sqlite3.Error, OSError) as error:
+                usual = "SQLITE_CANTOPEN" if isinstance(error, OSError) else "SQLITE_CORRUPT"
+                kind = getattr(error, "sqlite_errorname", usual)
+                raise StoreUnusable(self._name, remedy(kind, str(error))) from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._using() as db, rows.transaction(db, "IMMEDIATE"):
+            yield db
+
+    @property
+    def _name(self) -> str:
+        return str(self._path or ":memory:")
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._path is not None:
+            files.make_private(self._path)
+        db = sqlite3.connect(self._name, WAIT, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare(db)
+            if self._path is not None:
+                _set_durability(db, self._path, self._filesystem(self._path))
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        """Make the tables of a file that was just opened."""
+        migrate(db, self._name, self.steps)
+
+    def _forked(self) -> None:
+        """In a child of the process that opened it: leave the connection to the parent.
+
+        Not even closing it is allowed, so it is never freed. The lock is a new one: another thread
+        may have held the old one, and that thread is not in the child.
+        """
+        if self._connection is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+            self._connection = None
+        self._lock = threading.Lock()
+
+
+_databases: weakref.WeakSet[Database] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for database in list(_databases):
+        database._forked()  # noqa: SLF001 - the class's own hook
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+# --- opening a file -------------------------------------------------------------------------------
+
+
+def migrate(db: sqlite3.Connection, path: str, steps: Steps) -> None:
+    """Bring the tables up to date. Looks first, and writes only if something is to be done."""
+    with rows.transaction(db, "DEFERRED"):
+        if not schema.is_old(db, path, steps):
+            return
+    # Not at the top: sqlite-utils brings pandas with it where that is installed, which takes seconds.
+    from sqlite_utils import Database as Tables
+
+    tables = Tables(db, recursive_triggers=False, execute_plugins=False)
+    db.execute(f"PRAGMA page_size = {schema.PAGE_SIZE}")  # ignored by a file that has pages
+    with rows.transaction(db, "EXCLUSIVE"):
+        if schema.is_old(db, path, steps):  # still, now that nobody else can write
+            _migrations(steps).apply(tables)
+            db.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+
+
+def _migrations(steps: Steps) -> Migrations:
+    from sqlite_utils import Migrations
+
+    migrations = Migrations(steps.name)
+    for name, statements in steps.by_name.items():
+
+        @migrations(name=name)
+        def step(tables: Tables, statements: tuple[str, ...] = statements) -> None:
+            for statement in statements:
+                tables.execute(statement)
+
+    return migrations
+
+
+def _set_durability(db: sqlite3.Connection, path: Path, filesystem: str) -> None:
+    """Choose the journal: WAL, which needs memory shared by all users of the file, if it can be."""
+    wanted = "delete" if files.is_shared(filesystem) else "wal"
+    if _set_journal(db, wanted) == "wal":
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA wal_autocheckpoint = {schema.CHECKPOINT_PAGES}")
+        return
+    # Here the end of a transaction is the end of its journal file: EXTRA syncs the folder too.
+    db.execute("PRAGMA synchronous = EXTRA")
+    place = f"on a network file system ({filesystem})" if filesystem else "where WAL does not work"
+    warnings.warn(f"store {path} lies {place}: it is slower, and readers wait", stacklevel=2)
+
+
+def _set_journal(db: sqlite3.Connection, wanted: str) -> str:
+    """Set the journal mode where it differs, and return the one that holds.
+
+    Others may be doing the same, and for this change SQLite does not wait for them by itself.
+    """
+    deadline = time.monotonic() + WAIT
+    while True:
+        mode = str(db.execute("PRAGMA journal_mode").fetchone()[0])
+        if mode == wanted:
+            return mode
+        try:
+            return str(db.execute(f"PRAGMA journal_mode = {wanted}").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
+
+
+def damage_of(error: StoreUnusable) -> str:
+    """Return what is wrong with the file's content; raises `error` if it is not the content.
+
+    Text that is no UTF-8 comes without a code.
+    """
+    cause = error.__cause__
+    code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+    if not isinstance(cause, sqlite3.Error) or code & 0xFF not in _DAMAGE:
+        raise error
+    return str(cause)
