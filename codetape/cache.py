@@ -2,58 +2,137 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
-from codetape.states.values import HostFile, OutputFile, RunOutcome, RunSpec, canonical
+from codetape.adapters.sandbox.runner import archive
+from codetape.engine.ports import Sandbox
+from codetape.states.values import (
+    BuildFailure,
+    HostFile,
+    ImageRef,
+    ImageSpec,
+    OutputFile,
+    RunOutcome,
+    RunSpec,
+    canonical,
+)
 
 PIECE = 1 << 20
 """Bytes of a file that are read at a time."""
+
+MOST = 500
+"""Runs that are kept; beyond that the one goes that was not asked for the longest."""
+
+NEW = ".new-"
+"""How the name of an entry begins while it is made."""
+
+HALVES = 64
+"""More are not made at the same time; the others were left by processes that were killed."""
+
+Use = Literal["auto", "override", "disable"]
 
 
 class RunCache:
     """Outcomes of runs below a folder, which is made when it is needed. Safe for many processes.
 
-    A run that failed, or that might have used the network, is never kept.
+    A run that failed, that might have used the network, or that was given secrets is never kept.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def find(self, spec: RunSpec) -> RunOutcome | None:
-        """Return the outcome of an equal run, with copies of its outputs, or None."""
+    def find(self, spec: RunSpec, place: Path) -> RunOutcome | None:
+        """Return the outcome of an equal run, with copies of its outputs in `place`, or None."""
         entry = self._folder / key_of(spec)
         try:
             outcome = RunOutcome.model_validate_json((entry / "outcome.json").read_bytes())
-        except FileNotFoundError:
+            outputs = tuple(_copied(file, entry / "outputs", place) for file in outcome.outputs)
+            os.utime(entry)
+        except (OSError, ValueError):  # none, or one that another process takes away
             return None
-        place = Path(tempfile.mkdtemp(prefix="codetape-cached-"))
-        outputs = tuple(_copied(file, entry / "outputs", place) for file in outcome.outputs)
         return outcome.model_copy(update={"outputs": outputs, "cached": True})
 
     def keep(self, spec: RunSpec, outcome: RunOutcome) -> None:
-        """Keep a run, whole or not at all."""
-        if outcome.exit_status != 0 or outcome.timed_out or spec.network:
+        """Keep a run, whole or not at all. Where nothing can be written, it is not kept."""
+        if outcome.exit_status != 0 or outcome.timed_out or spec.network or spec.secrets:
             return
+        with contextlib.suppress(OSError):
+            self._keep(spec, outcome)
+            self._forget()
+
+    def _keep(self, spec: RunSpec, outcome: RunOutcome) -> None:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        made = Path(tempfile.mkdtemp(dir=self._folder, prefix=".new-"))
-        (made / "outputs").mkdir()
-        for file in outcome.outputs:
-            _copied(file, Path(file.path).parent, made / "outputs")
-        (made / "outcome.json").write_text(outcome.model_dump_json(), encoding="utf-8")
-        entry = self._folder / key_of(spec)
-        shutil.rmtree(entry, ignore_errors=True)
+        made = Path(tempfile.mkdtemp(dir=self._folder, prefix=NEW))
         try:
+            (made / "outputs").mkdir()
+            for file in outcome.outputs:
+                _copied(file, _parent(file), made / "outputs")
+            (made / "outcome.json").write_text(outcome.model_dump_json(), encoding="utf-8")
+            entry = self._folder / key_of(spec)
+            shutil.rmtree(entry, ignore_errors=True)
             made.rename(entry)
-        except OSError:  # another process was faster, with an equal run
+        except OSError:  # a full disk; or another process was faster, with an equal run
             shutil.rmtree(made, ignore_errors=True)
+
+    def _forget(self) -> None:
+        """Let go of the oldest, and of what killed processes have left half-made."""
+        entries = sorted(self._folder.iterdir(), key=lambda entry: entry.stat().st_mtime)
+        halves = [entry for entry in entries if entry.name.startswith(NEW)]
+        whole = [entry for entry in entries if not entry.name.startswith(NEW)]
+        for entry in (*whole[: max(0, len(whole) - MOST)], *halves[: max(0, len(halves) - HALVES)]):
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+class Remembering:
+    """A sandbox that takes equal runs from a cache, and says so in their outcomes; see RunCache.
+
+    `use` "auto" takes them from there, "override" runs and keeps anew, "disable" does neither.
+    """
+
+    def __init__(self, sandbox: Sandbox, cache: RunCache, use: Use) -> None:
+        self._sandbox = sandbox
+        self._cache = cache
+        self._use = use
+        self._place: Path | None = None
+
+    async def build(self, spec: ImageSpec) -> ImageRef | BuildFailure:
+        """Build; see Sandbox."""
+        return await self._sandbox.build(spec)
+
+    async def run(self, spec: RunSpec) -> RunOutcome:
+        """Run, unless an equal run is known."""
+        if self._use == "auto" and (known := await asyncio.to_thread(self._find, spec)):
+            return known
+        outcome = await self._sandbox.run(spec)
+        if self._use != "disable":
+            await asyncio.to_thread(self._cache.keep, spec, outcome)
+        return outcome
+
+    def _find(self, spec: RunSpec) -> RunOutcome | None:
+        self._place = self._place or Path(tempfile.mkdtemp(prefix="codetape-cached-"))
+        return self._cache.find(spec, Path(tempfile.mkdtemp(dir=self._place)))
+
+    async def close(self) -> None:
+        """Close the sandbox, and remove the copies of outputs."""
+        await self._sandbox.close()
+        await self.forget()
+
+    async def forget(self) -> None:
+        """Remove the copies of outputs."""
+        if self._place is not None:
+            await asyncio.to_thread(shutil.rmtree, self._place, ignore_errors=True)
 
 
 def _copied(file: OutputFile, source: Path, target: Path) -> OutputFile:
+    (target / file.name).parent.mkdir(parents=True, exist_ok=True)
     if file.is_folder:
         shutil.copytree(source / file.name, target / file.name, symlinks=True)
     else:
@@ -61,17 +140,18 @@ def _copied(file: OutputFile, source: Path, target: Path) -> OutputFile:
     return file.model_copy(update={"path": str(target / file.name)})
 
 
-def key_of(spec: RunSpec) -> str:
-    """Return the key of a run: all that it says, and the content of the files that it is given.
+def _parent(file: OutputFile) -> Path:
+    """Return the folder in which the name of an output leads to it."""
+    return Path(file.path.removesuffix(file.name))
 
-    The values of secrets count, by their hash alone.
-    """
+
+def key_of(spec: RunSpec) -> str:
+    """Return the key of a run: all that it says, the files that it is given, and who judges it."""
     facts = spec.model_dump(
         mode="json", exclude={"host_files": True, "image": {"cached", "seconds"}}
     )
     facts["host_files"] = {file.name: _content(file) for file in spec.host_files}
-    secrets = [os.environ.get(name, "") for name in spec.secrets]
-    facts["secret_values"] = [hashlib.sha256(value.encode()).hexdigest() for value in secrets]
+    facts["runner"] = hashlib.sha256(archive()).hexdigest()
     return hashlib.sha256(canonical(facts).encode()).hexdigest()
 
 

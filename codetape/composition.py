@@ -20,6 +20,7 @@ from codetape.states.values import Answer, CallFailure
 if TYPE_CHECKING:
     from codetape.adapters.sandbox.gate import Policy
     from codetape.adapters.sandbox.kept import Storeroom
+    from codetape.cache import Use
 
 DEFAULT_STORE = "codetape.db"
 SANDBOXES = ("auto", "podman", "bubblewrap", "process")
@@ -76,6 +77,13 @@ def storerooms() -> dict[str, Storeroom]:
     from codetape.adapters.sandbox.podman.storeroom import ImageRoom
 
     return {"podman": ImageRoom(), "environments": EnvironmentRoom(default_folder())}
+
+
+def remembering(sandbox: Sandbox, use: Use) -> Sandbox:
+    """Return a sandbox that takes equal runs of all sessions from the cache, if the caller wants it."""
+    from codetape.cache import Remembering, RunCache
+
+    return Remembering(sandbox, RunCache(_data_home() / "runs"), use)
 
 
 def gated(sandbox: Sandbox, policy: str | Policy, job: Job) -> Sandbox:
@@ -162,5 +170,9 @@ def owner() -> str:
 
 def session_folder(session: str) -> Path:
     """Return the private folder of a session, for frames that were given and files that came out."""
+    return _data_home() / "sessions" / session
+
+
+def _data_home() -> Path:
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "codetape" / "sessions" / session
+    return Path(home) / "codetape"

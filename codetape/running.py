@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from codetape import composition
-from codetape.cache import RunCache
+from codetape.cache import Remembering, RunCache
 from codetape.engine.ports import Sandbox
 from codetape.outputs import typed
 from codetape.states.job import Declared, Job
@@ -53,28 +52,18 @@ async def run_solution(
     made = composition.make_sandbox(
         sandbox, session=session.id, registry_secret=job.registry_secret
     )
+    cache = RunCache(composition.session_folder(session.id) / "runs")
+    runs = Remembering(made, cache, job.cache)
     try:
-        spec = _spec(session, await _image(made, session), arguments, files)
-        outcome = _moved(await _run(made, spec, session), output_dir)
+        spec = _spec(session, await _image(runs, session), arguments, files)
+        outcome = _moved(await runs.run(spec), output_dir)
     finally:
-        if made is not sandbox:
-            await made.close()
+        await (runs.forget() if made is sandbox else runs.close())
     _check(outcome)
     try:
         return typed(job.outputs, {file.name: file for file in outcome.outputs}), outcome
     except ValueError as error:
         raise RunFailed(str(error), outcome) from None
-
-
-async def _run(sandbox: Sandbox, spec: RunSpec, session: Session) -> RunOutcome:
-    """Run, or take an equal run from the cache, as the job says."""
-    cache = RunCache(composition.session_folder(session.id) / "runs")
-    if session.job.cache == "auto" and (known := await asyncio.to_thread(cache.find, spec)):
-        return known
-    outcome = await sandbox.run(spec)
-    if session.job.cache != "disable":
-        await asyncio.to_thread(cache.keep, spec, outcome)
-    return outcome
 
 
 async def _image(sandbox: Sandbox, session: Session) -> ImageRef:

@@ -83,7 +83,8 @@ def _answer(event: e.Answered | e.CallFailed) -> tuple[str, ...]:
 def _run(event: e.Event) -> tuple[str, ...]:
     match event:
         case e.TestsPassed():
-            return (f"{_passed(event.run)} passed", duration(event.run.seconds))
+            known = "known from an equal run" if event.run.cached else duration(event.run.seconds)
+            return (f"{_passed(event.run)} passed", known)
         case e.TestsFailed():
             total = len(event.run.report.results) if event.run.report else 0
             failed = f"{len(event.failures)} of {total} failed"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,8 @@ import pytest
 
 from codetape import File, RunFailed
 from codetape.adapters.sandbox.fake import FakeSandbox, ended, passed
-from codetape.cache import RunCache, key_of
-from codetape.states.values import HostFile, ImageRef, RunSpec
+from codetape.cache import Remembering, RunCache, key_of
+from codetape.states.values import HostFile, ImageRef, OutputFile, RunOutcome, RunSpec, TextFile
 from tests.unit.codetape.test_agent import agent
 from tests.unit.codetape.test_running import wrote
 
@@ -83,4 +85,91 @@ def test_the_content_of_files_counts_and_not_their_place(tmp_path: Path) -> None
 def test_an_entry_that_was_cut_short_is_none(tmp_path: Path) -> None:
     spec = RunSpec(purpose="script", image=ImageRef(ref="i", spec_key="k"), files=())
     (tmp_path / "c" / key_of(spec)).mkdir(parents=True)
-    assert RunCache(tmp_path / "c").find(spec) is None
+    assert RunCache(tmp_path / "c").find(spec, tmp_path) is None
+
+
+def script(name: str, **more: Any) -> RunSpec:
+    return RunSpec(
+        purpose="script",
+        image=ImageRef(ref="i", spec_key="k"),
+        files=(TextFile(name="solution.py", text=name),),
+        **more,
+    )
+
+
+def test_a_run_with_secrets_is_never_kept(tmp_path: Path) -> None:
+    cache, spec = RunCache(tmp_path / "c"), script("x", secrets=("TOKEN",))
+    cache.keep(spec, RunOutcome(exit_status=0, stdout="the value of TOKEN"))
+    assert cache.find(spec, tmp_path) is None
+    assert not list(tmp_path.rglob("outcome.json"))
+
+
+def test_the_runs_that_nobody_asked_for_the_longest_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codetape.cache.MOST", 3)
+    cache = RunCache(tmp_path / "c")
+    for age, name in enumerate("dcba", 1):
+        cache.keep(script(name), RunOutcome(exit_status=0))
+        os.utime(tmp_path / "c" / key_of(script(name)), (age, age))
+    assert cache.find(script("c"), tmp_path) is not None  # and so it is young again
+    cache.keep(script("e"), RunOutcome(exit_status=0))
+    known = {name for name in "abcde" if cache.find(script(name), tmp_path)}
+    assert known == {"a", "c", "e"}
+
+
+def test_nested_outputs_and_folders_come_back_as_they_were(tmp_path: Path) -> None:
+    (tmp_path / "first" / "a" / "b").mkdir(parents=True)
+    (tmp_path / "first" / "a" / "b" / "x").write_text("x")
+    (tmp_path / "first" / "d").mkdir()
+    (tmp_path / "first" / "d" / "y").write_text("y")
+    outputs = (
+        OutputFile(name="a/b/x", path=str(tmp_path / "first/a/b/x"), size=1),
+        OutputFile(name="d", path=str(tmp_path / "first/d"), is_folder=True, size=1),
+    )
+    cache = RunCache(tmp_path / "c")
+    cache.keep(script("x"), RunOutcome(exit_status=0, outputs=outputs))
+    known = cache.find(script("x"), tmp_path / "again")
+    assert known is not None
+    assert (known.cached, [file.name for file in known.outputs]) == (True, ["a/b/x", "d"])
+    assert Path(known.outputs[0].path).read_text() == "x"
+    assert (Path(known.outputs[1].path) / "y").read_text() == "y"
+
+
+@pytest.mark.parametrize(("use", "runs"), [("auto", 1), ("override", 2), ("disable", 2)])
+def test_an_equal_run_of_another_session_is_known_and_says_so(
+    tmp_path: Path, use: Any, runs: int
+) -> None:
+    cache, fake = RunCache(tmp_path / "c"), FakeSandbox(runs=[passed(), passed(), passed()])
+
+    async def session() -> RunOutcome:
+        sandbox = Remembering(fake, cache, use)
+        outcome = await sandbox.run(script("x"))
+        await sandbox.forget()
+        return outcome
+
+    first, second = asyncio.run(session()), asyncio.run(session())
+    assert (first.cached, second.cached) == (False, use == "auto")
+    assert second.report == first.report
+    assert len(fake.runs) == runs
+
+
+def test_copies_of_outputs_go_with_the_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    async def twice() -> None:
+        sandbox = Remembering(FakeSandbox(), RunCache(tmp_path / "c"), "auto")
+        await sandbox.run(script("x"))
+        await sandbox.run(script("x"))
+        await sandbox.close()
+
+    asyncio.run(twice())
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+
+
+def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text("a file where the folder should be")
+    RunCache(tmp_path / "c").keep(script("x"), RunOutcome(exit_status=0))
+    assert RunCache(tmp_path / "c" / "d").find(script("x"), tmp_path) is None
