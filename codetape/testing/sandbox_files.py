@@ -152,6 +152,7 @@ class FileContract(SandboxCase):
         outcome = make.script(code, outputs=("old", "new"))
         assert [(file.name, file.text) for file in outcome.outputs] == [("new", "new")]
 
+    @pytest.mark.slow
     def test_what_a_limit_has_ended_still_gives_its_outputs(self, make: Runs) -> None:
         code = "import time\nopen('/var/outputs/x', 'w').write('so far')\ntime.sleep(60)"
         outcome = make.script(code, outputs=("x",), limits=Limits(seconds=2.0))

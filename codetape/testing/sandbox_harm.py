@@ -53,6 +53,7 @@ class HarmContract(SandboxCase):
         """A process of the same machine; it ends by itself."""
         return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(20)"])
 
+    @pytest.mark.slow
     def test_killing_everybody_ends_only_the_run(
         self, make: Runs, bystander: subprocess.Popen[bytes]
     ) -> None:
@@ -69,6 +70,7 @@ class HarmContract(SandboxCase):
         report = make.report(tests, limits=Limits(seconds=6.0))
         assert (report.finished, verdicts(report)) == (False, {})
 
+    @pytest.mark.slow
     def test_a_bomb_of_processes_goes_with_the_run(self, make: Runs) -> None:
         mark = f"canary-{uuid.uuid4().hex}"
         limits = Limits(processes=30, seconds=3.0)

@@ -73,6 +73,7 @@ class LimitContract(SandboxCase):
         assert outcome.stdout.endswith("TAIL\n")
         assert 9_000 < len(outcome.stdout) < 11_000
 
+    @pytest.mark.slow
     def test_d4_a_flood_does_not_outlast_the_limit(self, make: Runs) -> None:
         code = "import os\nwhile True: os.write(1, b'y' * 65536)"
         began = time.monotonic()
@@ -81,6 +82,7 @@ class LimitContract(SandboxCase):
         assert len(outcome.stdout) < 2 << 20
         assert time.monotonic() - began < 15
 
+    @pytest.mark.slow
     def test_the_limit_of_time_keeps_what_was_printed(self, make: Runs) -> None:
         code = "import time\nprint('before', flush=True)\ntime.sleep(60)"
         began = time.monotonic()
@@ -91,6 +93,7 @@ class LimitContract(SandboxCase):
         assert 1.9 < outcome.seconds < 10
         assert time.monotonic() - began < 15
 
+    @pytest.mark.slow
     def test_the_limit_of_time_tells_the_test_that_ran(self, make: Runs) -> None:
         tests = (
             "def test_a(): print('in a')\ndef test_b():\n    print('in b')\n    while True: pass\n"
@@ -105,9 +108,11 @@ class LimitContract(SandboxCase):
         assert verdicts(outcome.report) == {"test_a": "passed"}
         assert "in b" in outcome.stdout
 
+    @pytest.mark.slow
     def test_the_limit_of_time_ends_the_whole_tree(self, make: Runs) -> None:
         _ends_with_the_limit(make, DAEMON)
 
+    @pytest.mark.slow
     def test_the_limit_of_time_ends_who_left_no_trace(self, make: Runs) -> None:
         _ends_with_the_limit(make, ORPHAN)
 
