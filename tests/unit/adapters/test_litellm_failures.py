@@ -119,7 +119,7 @@ def timed_out(reply: Reply, call: LlmCall, **deadlines: float) -> tuple[CallFail
 @pytest.mark.parametrize(
     ("seconds", "timeout"), [(0.5, None), (30.0, 0.5), (0.5, 30.0)], ids=["call", "own", "both"]
 )
-def test_a_call_ends_at_its_total_deadline(
+def test_b16_a_call_ends_at_its_total_deadline(
     reply: Reply, seconds: float, timeout: float | None
 ) -> None:
     call = PLAIN.model_copy(update={"seconds": seconds})
