@@ -10,7 +10,8 @@ from tests.humaneval.running import Score, scores
 
 def main() -> int:
     """Run, print, and return 1 if a solution was misjudged."""
-    right, wrong = scores(problems())
+    right, wrong = scores(problems(), lambda: print(".", end="", file=sys.stderr, flush=True))
+    print(file=sys.stderr)
     _told("canonical solutions that passed", right)
     _told("broken solutions that failed", wrong)
     return bool(right.misjudged or wrong.misjudged)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from codetape.adapters.sandbox.bubblewrap import BubblewrapSandbox
@@ -32,29 +32,43 @@ class Score:
         return self.of - len(self.misjudged)
 
 
-def scores(chosen: Iterable[Problem]) -> tuple[Score, Score]:
-    """Run the right and the wrong solutions of these problems; returns the score of each kind."""
-    return asyncio.run(_scores(list(chosen)))
+def scores(
+    chosen: Iterable[Problem], after: Callable[[], None] = lambda: None
+) -> tuple[Score, Score]:
+    """Run the right and the wrong solutions of these problems; returns the score of each kind.
+
+    `after` is called after each run.
+    """
+    return asyncio.run(_scores(list(chosen), after))
 
 
-async def _scores(chosen: list[Problem]) -> tuple[Score, Score]:
+async def _scores(chosen: list[Problem], after: Callable[[], None]) -> tuple[Score, Score]:
     sandbox = BubblewrapSandbox()
     try:
         image = await sandbox.build(ImageSpec(base="", requirements=("pytest",)))
         assert isinstance(image, ImageRef), image
-        right = await _score(sandbox, image, chosen, wrong=False)
-        return right, await _score(sandbox, image, chosen, wrong=True)
+        right = await _score(sandbox, image, chosen, after, wrong=False)
+        return right, await _score(sandbox, image, chosen, after, wrong=True)
     finally:
         await sandbox.close()
 
 
-async def _score(sandbox: Sandbox, image: ImageRef, chosen: list[Problem], *, wrong: bool) -> Score:
+async def _score(
+    sandbox: Sandbox,
+    image: ImageRef,
+    chosen: list[Problem],
+    after: Callable[[], None],
+    *,
+    wrong: bool,
+) -> Score:
     began, turns = time.monotonic(), asyncio.Semaphore(AT_ONCE)
 
     async def judged(problem: Problem) -> e.Event:
         async with turns:
             spec = _spec(image, problem.wrong if wrong else problem.right, problem.tests)
-            return verdict(spec, await sandbox.run(spec))
+            event = verdict(spec, await sandbox.run(spec))
+            after()
+            return event
 
     events = await asyncio.gather(*(judged(problem) for problem in chosen))
     found = zip(chosen, events, strict=True)
