@@ -20,6 +20,7 @@ from codetape.states.values import Answer, CallFailure
 if TYPE_CHECKING:
     from codetape.adapters.sandbox.gate import Policy
     from codetape.adapters.sandbox.kept import Storeroom
+    from codetape.adapters.store.sqlite import SqliteStore
     from codetape.cache import Use
 
 DEFAULT_STORE = "codetape.db"
@@ -45,6 +46,13 @@ def open_store(given: str | Path | EventStore) -> EventStore:
     from codetape.adapters.store.sqlite import SqliteStore
 
     return SqliteStore(given)
+
+
+def open_file(path: str | Path) -> SqliteStore:
+    """Open the store at a path, for the care of its file. Raises StoreUnusable."""
+    from codetape.adapters.store.sqlite import SqliteStore
+
+    return SqliteStore(path)
 
 
 def make_sandbox(

@@ -19,6 +19,8 @@ COMMANDS = {
     "export": "Write a tape to one file.",
     "import": "Put the tape of a file into a store.",
     "verify": "Check that tapes are what was written.",
+    "prune": "Delete sessions that nobody needs any more.",
+    "compact": "Make the file of a store smaller.",
     "images": "List, explain and remove what builds have left here.",
     "doctor": "Say what works here and what is missing.",
     "graph": "Print the state machine as Mermaid.",
