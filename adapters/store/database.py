@@ -81,6 +81,12 @@ class Database:
                 kind = getattr(error, "sqlite_errorname", usual)
                 raise StoreUnusable(self._name, remedy(kind, str(error))) from error
 
+    def _overwrite_log(self) -> bool:
+        """Empty the write-ahead log, where deleted texts stand too; False if a reader needs it yet."""
+        with self._using() as db:
+            busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
+
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         with self._using() as db, rows.transaction(db, "IMMEDIATE"):
@@ -95,17 +101,24 @@ class Database:
             files.make_private(self._path)
         db = sqlite3.connect(self._name, WAIT, isolation_level=None, check_same_thread=False)
         try:
-            self._prepare(db)
+            if self._is_made_at_once(db):
+                migrate(db, self._name, self.steps)
             if self._path is not None:
                 _set_durability(db, self._path, self._filesystem(self._path))
+            db.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
         except BaseException:
             db.close()
             raise
         return db
 
-    def _prepare(self, db: sqlite3.Connection) -> None:
-        """Make the tables of a file that was just opened."""
-        migrate(db, self._name, self.steps)
+    def _is_made_at_once(self, _: rows.Db) -> bool:
+        """Say whether a file that is opened gets its tables now, or when they are first written."""
+        return True
+
+    def _migrate(self) -> None:
+        """Make the tables, or bring them up to date."""
+        with self._using() as db:
+            migrate(db, self._name, self.steps)
 
     def _forked(self) -> None:
         """In a child of the process that opened it: leave the connection to the parent.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from codetape.adapters.store import views
 from codetape.adapters.store.rows import Db
 from codetape.engine.ports import StoreUnusable
 
@@ -60,7 +61,13 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
         )
         """,
         "CREATE TABLE blobs (hash TEXT NOT NULL PRIMARY KEY, body BLOB NOT NULL)  -- zlib",
-    )
+    ),
+    "m002_pruning_and_views": (
+        # What is being taken out: see pruning.py.
+        "CREATE TABLE pruned (session TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID",
+        "CREATE TABLE pruned_blobs (hash TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID",
+        *views.VIEWS,
+    ),
 }
 
 

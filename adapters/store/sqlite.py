@@ -2,18 +2,18 @@
 
 An append is one transaction and, in WAL mode, one fdatasync: it moves the end of the tape in the
 session's row, where the lease is too, and writes the event with its new blobs. Nothing here deletes
-or moves a file.
+or moves a file. What is deleted in it is overwritten.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from codetape.adapters.store import checks, files, rows, schema
+from codetape.adapters.store import checks, files, pruning, rows, schema
 from codetape.adapters.store.checks import Part
 from codetape.adapters.store.database import Database, Taken, damage_of
 from codetape.engine.ports import (
@@ -141,6 +141,50 @@ class SqliteStore(Database):
             records = rows.started(db)
         now = self._now()
         return [record.listed(now) for record in records]
+
+    # --- care -------------------------------------------------------------------------------------
+
+    def prune(self, sessions: Iterable[str] = ()) -> None:
+        """Delete sessions for good, in their order, with all that nobody else needs.
+
+        A fork has to come before the session that it shares events with. Others may write meanwhile;
+        one that was cut off goes on at the next time. Raises UnknownSession, SessionOwned for one that
+        is running, and StoreError for one that a fork needs; those before it are deleted.
+        """
+        try:
+            for session in sessions:
+                self._mark(session)
+        finally:
+            pruning.finish(self._writing)
+            self._overwrite_log()
+
+    def _mark(self, session: str) -> None:
+        with self._writing() as db:
+            record, now = rows.find(db, session), self._now()
+            if record is None:
+                raise UnknownSession(session)
+            if holder := record.holder(now):
+                raise SessionOwned(session, holder)
+            for fork in pruning.forks_of(db, session):
+                if fork.begun or fork.holder(now):
+                    raise StoreError(f"session {session} is needed by its fork {fork.id}")
+                pruning.mark(db, fork.id)  # it was reserved, and whoever did that has gone
+            pruning.mark(db, session)
+
+    def compact(self) -> tuple[int, int]:
+        """Give free space back to the disk, and return the bytes of the file before and after.
+
+        It writes the file anew, beside the old one: as much space has to be free. Writers wait.
+        """
+        pruning.finish(self._writing)
+        before = self._size()
+        with self._using() as db:
+            db.execute("VACUUM")
+        self._overwrite_log()
+        return before, self._size()
+
+    def _size(self) -> int:
+        return self._path.stat().st_size if self._path else 0
 
     # --- blobs ------------------------------------------------------------------------------------
 

@@ -108,7 +108,11 @@ def test_opening_a_finished_store_only_looks(path: Path, monkeypatch: pytest.Mon
         monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Watched))
         open_store(path).close()
     settings = [line for line in Watched.told if "=" in line and line.startswith("PRAGMA")]
-    assert settings == ["PRAGMA synchronous = FULL", "PRAGMA wal_autocheckpoint = 8000"]
+    assert settings == [
+        "PRAGMA synchronous = FULL",
+        "PRAGMA wal_autocheckpoint = 8000",
+        "PRAGMA secure_delete = ON",
+    ]
     assert "PRAGMA journal_mode" in Watched.told
 
 
