@@ -137,14 +137,19 @@ UNKNOWN = (
     rf"only the following versions of {NAME} are available",
     rf"No matching distribution found for {NAME}",
 )
-DISK = r"No space left on device|Disk quota exceeded"
+DISK = r"(?i)no space left on device|disk quota exceeded"
 DOWNLOAD = (
-    r"Failed to (?:fetch|download)|error sending request|dns error|Max retries exceeded"
-    r"|NewConnectionError|Temporary failure in name resolution|network (?:was|is) disabled"
-    r"|certificate verify failed|Network connectivity is disabled"
+    r"(?i)failed to (?:fetch|download)|error sending request|dns error|max retries exceeded"
+    r"|NewConnectionError|temporary failure in name resolution|name or service not known"
+    r"|network (?:was|is) disabled|network connectivity is disabled|network is unreachable"
+    r"|certificate[ _]verify[ _]failed|invalid peer certificate|could not fetch url"
+    r"|connection (?:refused|reset|aborted)|(?:read|operation|connect\w*) timed out|ReadTimeoutError"
+    r"|HTTP status (?:client|server) error|HTTP error \d|IncompleteRead|ProxyError"
+    r"|hash mismatch for|do not match the hashes"
 )
 CONFLICT = (
-    r"No solution found|ResolutionImpossible|conflicting dependencies|requirements? .*conflict"
+    r"(?i)no solution found|ResolutionImpossible|conflicting dependencies|requirements? .*conflict"
+    r"|\brequires .*(?:which is not installed|but .* is installed)|has requirement .*but you.* have"
 )
 
 

@@ -192,9 +192,10 @@ class TestImages:
         self, use: Use, tmp_path: Path
     ) -> None:
         bundle = tmp_path / "ca.pem"
-        host = os.environ.get("SSL_CERT_FILE") or os.environ.get("PIP_CERT") or ""
-        bundle.write_text((Path(host).read_text() if host else "") + f"\n# {CANARY}-ca\n")
-        seen = f'test -n "$NO_PROXY" && grep -q {CANARY}-ca $PIP_CERT && echo made > /made'
+        known = os.environ.get("SSL_CERT_FILE") or os.environ.get("PIP_CERT") or ""
+        bundle.write_text((Path(known).read_text() if known else "") + f"\n# {CANARY}-ca\n")
+        given = 'test -n "$NO_PROXY" && test -n "$UV_INSECURE_HOST"'
+        seen = f"{given} && grep -q {CANARY}-ca $PIP_CERT && echo made > /made"
         spec = ImageSpec(base="", requirements=("iniconfig==2.0.0",), commands=(unique(seen),))
         check = (
             "import iniconfig, importlib.metadata as m, os, sys\n"
@@ -208,12 +209,13 @@ class TestImages:
             assert isinstance(image, ImageRef), image
             return image, await sandbox.run(script(image, check))
 
-        image, outcome = use(work, host={"NO_PROXY": f"{CANARY}-proxy"}, certificates=bundle)
+        host = {"NO_PROXY": f"{CANARY}-proxy", "UV_INSECURE_HOST": f"{CANARY}-index"}
+        image, outcome = use(work, host=host, certificates=bundle)
         major, minor = (image.python or "").split(".")
         assert outcome.stdout == f"2.0.0 made ({major}, {minor}) False False\n"
         told = podman("image", "inspect", image.ref) + podman("history", "--no-trunc", image.ref)
         saved = subprocess.run(
-            f"podman save {image.ref} | grep -ac -e {CANARY}-proxy -e {CANARY}-ca",
+            f"podman save {image.ref} | grep -ac -e {CANARY}-proxy -e {CANARY}-index -e {CANARY}-ca",
             shell=True,
             capture_output=True,
             text=True,
@@ -222,6 +224,7 @@ class TestImages:
         labels = json.loads(podman("image", "inspect", image.ref))[0]["Labels"]
         assert labels["codetape.owner"] == ""
         assert f"{CANARY}-proxy" not in told
+        assert f"{CANARY}-index" not in told
         # The command itself, which is a label of the image, names the certificate.
         assert int(saved.stdout) <= 2
         podman("image", "rm", image.ref)

@@ -15,12 +15,16 @@ from packaging.utils import canonicalize_name
 from codetape.adapters.sandbox.installers import diagnose
 from codetape.states.values import BuildFailure
 
-DISK = re.compile(r"no space left on device|disk quota exceeded|os error 28\b", re.IGNORECASE)
+DISK = re.compile(
+    r"no space left on device|disk quota exceeded|os error 28\b|don't have enough free space",
+    re.IGNORECASE,
+)
 DOWNLOAD = re.compile(
     r"failed to fetch|could not connect|connection (?:refused|reset|failed)|unable to connect"
     r"|temporary failure resolving|could not resolve|name or service not known"
     r"|network is unreachable|certificate verif|timed out|some index files failed to download"
-    r"|no longer has a release file|does not have a release file|hash sum mismatch",
+    r"|no longer has a release file|does not have a release file|hash sum mismatch"
+    r"|is not signed|clearsigned file isn't valid|release file .* is (?:not valid yet|expired)",
     re.IGNORECASE,
 )
 UNKNOWN_SYSTEM = (

@@ -34,6 +34,52 @@ CASES = [
     ("packages", "download", (), "six",
      "error: Failed to fetch: `https://index.example/simple/six/`\n  Caused by: dns error"),
     ("packages", "disk", (), "six", "error: failed to write: No space left on device (os error 28)"),
+    ("packages", "disk", (), "six", "ERROR: Could not install packages due to an OSError:"
+     " [Errno 28] No space left on device"),
+    ("packages", "disk", (), "six", "error: Disk quota exceeded (os error 122)"),
+    ("system", "disk", (), "git", "E: You don't have enough free space in /var/cache/apt/archives/."),
+    ("packages", "download", (), "six",
+     "error: Request failed after 3 retries\n  Caused by: error sending request for url"
+     " (https://index.example/six/)\n  Caused by: operation timed out"),
+    ("packages", "download", (), "six",
+     "error: Failed to fetch: `https://index.example/six/`\n"
+     "  Caused by: HTTP status server error (503 Service Unavailable)"),
+    ("packages", "download", (), "six",
+     "error: Failed to fetch: `https://index.example/six/`\n"
+     "  Caused by: invalid peer certificate: UnknownIssuer"),
+    ("packages", "download", (), "six",
+     "pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool(host='index.example',"
+     " port=443): Read timed out."),
+    ("packages", "download", (), "six",
+     "Could not fetch URL https://index.example/six/: There was a problem confirming the ssl"
+     " certificate: [SSL: CERTIFICATE_VERIFY_FAILED] - skipping\n"
+     "ERROR: No matching distribution found for six"),
+    ("packages", "download", (), "six",
+     "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE."),
+    ("packages", "conflict", (), "six",
+     UV + "Because the requested Python version (>=3.11) does not satisfy Python>=3.12 and six==9"
+     " depends on Python>=3.12, we can conclude that six==9 cannot be used."),
+    ("packages", "unknown_package", ("six",), "six==9",
+     UV + "Because six==9 has no wheels with a matching platform tag (e.g., `manylinux_2_36_x86_64`)"
+     " and you require six==9, we can conclude"),
+    ("packages", "unknown_package", ("six", "nosuch"), "six==99 pytest nosuch",
+     UV + "Because nosuch was not found in the package registry and there are no versions of"
+     " six==99, we can conclude that your requirements are unsatisfiable."),
+    ("system", "unknown_system_package", ("nosuch", "none"), "nosuch git none",
+     "E: Unable to locate package nosuch\nE: Unable to locate package none"),
+    ("system", "unknown_system_package", ("git",), "git",
+     "E: Version '9' for 'git' was not found"),
+    ("system", "unknown_system_package", ("x.y",), "x.y",
+     "E: Couldn't find any package by regex 'x.y'"),
+    ("system", "download", (), "git",
+     "Err:1 http://mirror.example/git.deb\n  404  Not Found [IP: 192.0.2.1 80]\n"
+     "E: Failed to fetch http://mirror.example/git.deb  404  Not Found"),
+    ("index", "download", (), "git",
+     "E: The repository 'http://mirror.example bookworm Release' is not signed."),
+    ("index", "download", (), "git",
+     "E: Release file for http://mirror.example/InRelease is not valid yet (invalid for 2h)."),
+    ("index", "download", (), "git",
+     "Certificate verification failed: The certificate is NOT trusted.\nE: Failed to fetch x"),
     ("packages", "other", (), "six", "error: Failed to build `six==1`: the build backend said no"),
     ("system", "unknown_system_package", ("nosuch",), "nosuch hello",
      "E: Unable to locate package nosuch"),

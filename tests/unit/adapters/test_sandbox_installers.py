@@ -36,6 +36,17 @@ COMPLAINTS = {
     "ERROR: No matching distribution found for nosuch-xyz": ("unknown_package", ("nosuch-xyz",)),
     "ERROR: ResolutionImpossible: for help": ("conflict", ()),
     "Retrying: NewConnectionError\nERROR: No matching distribution found for x": ("download", ()),
+    "error: Failed to fetch: http://index/x/\n  cause: operation timed out": ("download", ()),
+    "cause: invalid peer certificate: UnknownIssuer": ("download", ()),
+    "cause: HTTP status client error (403 Forbidden) for url (http://index/x/)": ("download", ()),
+    "Retrying: ReadTimeoutError(Read timed out)\nERROR: No matching distribution found for x": (
+        "download",
+        (),
+    ),
+    "[Errno 28] No space left on device": ("disk", ()),
+    "The package `flask` requires `jinja2>=3`, but `2.0` is installed": ("conflict", ()),
+    "flask 3.0 requires jinja2, which is not installed.": ("conflict", ()),
+    "flask 3.0 has requirement jinja2>=3, but you have jinja2 2.0.": ("conflict", ()),
     "Segmentation fault": ("other", ()),
 }
 
