@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +189,7 @@ class Result:
     @cached_property
     def records(self) -> tuple[Recorded, ...]:
         """The events of the tape that led here: of a session as it was once, the ones until then."""
-        return tuple(r for r in read(self.store, self.session) if r.seq <= self.folded.seq)
+        return tuple(islice(read(self.store, self.session), self.folded.seq))
 
     @cached_property
     def conversation_history(self) -> tuple[dict[str, str], ...]:
