@@ -27,12 +27,15 @@ if TYPE_CHECKING:
         StoreUnusable,
         UnknownSession,
     )
+    from codetape.progress import Progress
     from codetape.result import Result
     from codetape.running import RunFailed
-    from codetape.states.job import Budget
+    from codetape.states.job import Budget, Persona
     from codetape.states.machine import IllegalTransition
     from codetape.tapes import fork, open_tape
     from codetape.task import Task
+    from codetape.tool import Tool
+    from codetape.toolmaker import ToolMaker
     from codetape.values import Dir, File, ImageConfig, Resources, Secret
 
 _HOMES = {
@@ -48,6 +51,8 @@ _HOMES = {
     "IllegalTransition": "codetape.states.machine",
     "ImageConfig": "codetape.values",
     "LeaseLost": "codetape.engine.ports",
+    "Persona": "codetape.states.job",
+    "Progress": "codetape.progress",
     "Resources": "codetape.values",
     "Result": "codetape.result",
     "RunFailed": "codetape.running",
@@ -57,6 +62,8 @@ _HOMES = {
     "StoreError": "codetape.engine.ports",
     "StoreUnusable": "codetape.engine.ports",
     "Task": "codetape.task",
+    "Tool": "codetape.tool",
+    "ToolMaker": "codetape.toolmaker",
     "UnknownSession": "codetape.engine.ports",
     "fork": "codetape.tapes",
     "open_tape": "codetape.tapes",
@@ -74,6 +81,8 @@ __all__ = [
     "ImageConfig",
     "LeaseLost",
     "Package",
+    "Persona",
+    "Progress",
     "Resources",
     "Result",
     "RunFailed",
@@ -83,6 +92,8 @@ __all__ = [
     "StoreError",
     "StoreUnusable",
     "Task",
+    "Tool",
+    "ToolMaker",
     "UnknownSession",
     "allow_only",
     "fork",

@@ -13,7 +13,8 @@ from typing import Any
 from codetape import composition, saving, validation
 from codetape.both import both
 from codetape.engine.ports import EventStore, Sandbox
-from codetape.engine.tape import Recorded, fold, read
+from codetape.engine.tape import Recorded, read
+from codetape.engines import standing
 from codetape.notebook import folded, table
 from codetape.running import run_solution
 from codetape.states.constraints import schemas_of
@@ -21,7 +22,6 @@ from codetape.states.events import CodeWritten
 from codetape.states.failures import Failure
 from codetape.states.session import Session
 from codetape.states.values import Answer, RunOutcome
-from codetape.states.workflow import AUTOCODER
 from codetape.task import Task
 from codetape.validation import CACHES
 from codetape.values import CodePlan, CodeSolution, Resources, Secret
@@ -53,9 +53,12 @@ class Result:
     def load(
         cls, session: str, store: str | Path | EventStore, *, sandbox: str | Sandbox = "auto"
     ) -> Result:
-        """Read a session from a store. Raises UnknownSession, DamagedTape."""
-        opened = composition.open_store(store)
-        return cls.of(fold(AUTOCODER, session, read(opened, session)), opened, sandbox=sandbox)
+        """Read a session from a store: by its id, a unique prefix, or "last".
+
+        Raises UnknownSession, DamagedTape.
+        """
+        stands = standing(composition.open_store(store), session)
+        return cls.of(stands.session, stands.store, sandbox=sandbox)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from codetape.states.answers import SHAPES
-from codetape.states.job import Declared, TypeName
+from codetape.states.job import Declared, Persona, TypeName
 from codetape.states.packages import requirement, system_package
 from codetape.states.values import Limits
 from codetape.values import Dir, File, ImageConfig, Resources, Secret, bytes_of
@@ -35,6 +35,12 @@ _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 CACHES = ("auto", "override", "disable")
 """What `run` does with equal runs."""
+
+LANE_NAMES = ("orchestrator", "coder")
+"""The lanes that `models` may name besides kinds of calls."""
+
+TOOL_KINDS = ("fix_crash", "fix_logic", "harness")
+"""The kinds of calls of the tool maker, personas aside."""
 
 RESERVED = frozenset({"help", "h", "solution", "test_solution"})
 """Names that an option or a file in the sandbox has already."""
@@ -103,11 +109,24 @@ def names(argument: str, given: Iterable[str], check: Callable[[str], str]) -> t
         raise ValueError(f"{argument}: {error}") from None
 
 
-def kinds(argument: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Return models by kind of call, sorted."""
+def kinds(argument: str, given: Mapping[str, str], own: Iterable[str] = ()) -> dict[str, str]:
+    """Return models by kind of call or by lane, sorted; `own` are kinds that the caller made up."""
     for kind in given:
-        one_of(argument, kind, SHAPES)
+        one_of(argument, kind, (*LANE_NAMES, *own, *SHAPES, *TOOL_KINDS))
     return dict(sorted(given.items()))
+
+
+def personas(given: Iterable[Persona]) -> tuple[Persona, ...]:
+    """Return personas whose names tell them apart, from each other and from kinds of calls."""
+    made = tuple(given)
+    if not made:
+        raise ValueError("personas: there is none; the last one writes the code")
+    taken = {*SHAPES, *TOOL_KINDS, *LANE_NAMES}
+    for who in made:
+        if not _NAME.match(who.name) or who.name in taken:
+            raise ValueError(f"personas: {who.name!r} is taken or no name")
+        taken.add(who.name)
+    return made
 
 
 def base_packages(given: Iterable[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import asyncio
 from codetape.engine.boundary import Boundary
 from codetape.engine.ports import Clock, Llm, LlmError, Sandbox, SandboxBroken
 from codetape.states.requests import BuildRequest, ModelRequest, Request, RunRequest
-from codetape.states.values import BuildFailure, CallFailure, Outcome, SandboxFailure
+from codetape.states.values import BuildFailure, CallFailure, Outcome, SandboxFailure, Value
 
 RUN_GRACE = 120.0
 """Seconds that a sandbox has, beyond the limit of a run, to start and to collect."""
@@ -28,6 +28,10 @@ class Caller:
             await self._clock.sleep(delay)
         started = self._clock.monotonic()
         outcome = await self._within_limit(request)
+        if not isinstance(outcome, Value):
+            raise TypeError(
+                f"an adapter answered {request.name} with {outcome!r}, which is no outcome"
+            )
         if "seconds" in type(outcome).model_fields and outcome.seconds is None:
             taken = round(self._clock.monotonic() - started, 3)
             outcome = outcome.model_copy(update={"seconds": taken})

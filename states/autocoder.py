@@ -62,6 +62,7 @@ TABLE = (
 
     Row("image_built",         NEEDS_TESTS,    NEEDS_TESTS),
     Row("image_built",         NEEDS_REBUILD,  DONE,           (g.tests_skipped,)),
+    Row("image_built",         NEEDS_REBUILD,  NEEDS_TESTS,    (g.tests_missing,)),
     Row("image_built",         NEEDS_REBUILD,  TESTING),
 
     Row("package_rejected",    BUILDING,       DONE,           (g.rejections_spent,)),
@@ -102,10 +103,9 @@ TABLE = (
 
     Row("answer_rejected",     NEEDS_CODE,     NEEDS_CODE,     (g.answer_repair_left,)),
     Row("answer_rejected",     NEEDS_TESTS,    NEEDS_TESTS,    (g.answer_repair_left,)),
-    Row("answer_rejected",     NEEDS_REBUILD,  NEEDS_REBUILD,  (g.answer_repair_left,)),
     Row("answer_rejected",     DIAGNOSING,     DIAGNOSING,     (g.answer_repair_left,)),
     Row("answer_rejected",     DIAGNOSING,     RECLASSIFY),
-    Row("answer_rejected",     (NEEDS_CODE, NEEDS_TESTS, NEEDS_REBUILD), DONE),
+    Row("answer_rejected",     (NEEDS_CODE, NEEDS_TESTS), DONE),
 
     Row("call_failed",         NEEDS_CODE,     NEEDS_CODE,     (g.call_retry_left,)),
     Row("call_failed",         NEEDS_TESTS,    NEEDS_TESTS,    (g.call_retry_left,)),

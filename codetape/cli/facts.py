@@ -11,6 +11,7 @@ from codetape.engine.tape import Recorded
 from codetape.states import events as e
 from codetape.states.failures import Failure
 from codetape.states.python_source import defined_tests
+from codetape.states.tools import events as t
 from codetape.states.values import ImageRef, RunOutcome
 
 
@@ -71,6 +72,13 @@ def _answer(event: e.Answered | e.CallFailed) -> tuple[str, ...]:
         case e.FixesVerified() | e.PatchesVerified():
             missing = counted(len(event.missing), "fix is missing", "fixes are missing")
             return (event.unread or (missing if event.missing else "every fix is in"),)
+        case t.FindingWritten():
+            source = f", {_lines(event.source)}" if event.source else ""
+            return (f"{event.persona}{source}",)
+        case t.HarnessWritten():
+            return (_lines(event.source),)
+        case t.HarnessRefused():
+            return event.reasons
         case e.PackageReplaced():
             return (event.unread or f"{event.rejected} -> {event.replacement or 'nothing'}",)
         case e.AnswerRejected():
@@ -92,6 +100,11 @@ def _run(event: e.Event) -> tuple[str, ...]:
         case e.TestsNotCollected():
             problem = event.failure.problem
             return (f"{event.failure.label}, {problem.type}: {one_line(problem.message, 120)}",)
+        case t.ScriptRan():
+            return ("it ran", duration(event.run.seconds))
+        case t.ScriptCrashed():
+            last = event.failure.problem.message.strip().split("\n")[-1]
+            return (event.failure.problem.type, one_line(last, 120), duration(event.run.seconds))
         case e.SandboxBroke():
             return (event.failure.message,)
         case e.RepairFailed():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from codetape.cli.budgets import budget_option
+from codetape.cli.routing import asked_models, models_option
 from codetape.cli.stores import store_option
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ save_option = click.option(
 
 @click.command()
 @click.argument("prompt", callback=_text)
-@click.option("--model", required=True, help="As LiteLLM names it: gpt-4.1, ollama/qwen3-coder:30b")
+@click.option("--model", help="As LiteLLM names it: gpt-4.1, ollama/qwen3-coder:30b")
+@models_option
 @click.option(
     "--sample",
     "samples",
@@ -126,7 +128,7 @@ save_option = click.option(
 @store_option
 @save_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-def command(prompt: str, model: str, save: Path | None, as_json: bool, **options: Any) -> int:
+def command(prompt: str, save: Path | None, as_json: bool, **options: Any) -> int:
     """Write code for a request, and repair it until its tests pass in a sandbox.
 
     The key of the model's provider is read from its variable, such as OPENAI_API_KEY. What happens
@@ -145,7 +147,7 @@ def command(prompt: str, model: str, save: Path | None, as_json: bool, **options
     from codetape.cli.screen import screen
 
     shown = screen(sys.stderr if as_json else sys.stdout)
-    result = _generated(shown, prompt, model, options)
+    result = _generated(shown, prompt, options)
     if as_json:
         click.echo(report.as_json(result))
     else:
@@ -158,7 +160,7 @@ def command(prompt: str, model: str, save: Path | None, as_json: bool, **options
     return code_of(result.folded)
 
 
-def _generated(shown: Any, prompt: str, model: str, options: dict[str, Any]) -> Result:
+def _generated(shown: Any, prompt: str, options: dict[str, Any]) -> Result:
     from codetape.agent import AutoCoderAgent
     from codetape.cli.watching import Watch
     from codetape.composition import store_path
@@ -166,7 +168,7 @@ def _generated(shown: Any, prompt: str, model: str, options: dict[str, Any]) -> 
 
     watch = Watch(shown, options["store"])
     agent = AutoCoderAgent(
-        model=model,
+        **asked_models(options),
         name="generate",
         api_base=options["api_base"],
         base_packages=options["packages"],

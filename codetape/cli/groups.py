@@ -9,6 +9,7 @@ import click
 COMMANDS = {
     "demo": "Run the shipped example; no key needed.",
     "generate": "Write code for a request and test it.",
+    "tool": "Make a small tool from a question.",
     "run": "Run a session's code on data.",
     "sessions": "List the sessions of a store.",
     "show": "Show a session: result, events, code, tests or prompts.",

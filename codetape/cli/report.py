@@ -50,7 +50,8 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
     if paid.uncounted_calls:
         tokens += f" ({counted(paid.uncounted_calls, 'call')} not counted)"
     yield "session", session.id
-    yield "attempts", f"{session.attempts} of {session.job.max_iterations}"
+    most = "" if session.job.personas else f" of {session.job.max_iterations}"
+    yield "attempts", f"{session.attempts}{most}"
     yield "model", f"{session.job.model}, {counted(paid.calls, 'call')}, {tokens}"
     yield "cost", money(paid.cost) if paid.cost is not None else _unpriced(paid)
     yield "time", duration(session.seconds)

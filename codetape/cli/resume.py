@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from codetape.cli.budgets import budget_option
 from codetape.cli.stores import reading, session_argument, store_option
+
+if TYPE_CHECKING:
+    from codetape.cli.watching import Watch
+    from codetape.engine.ports import EventStore
+    from codetape.states.events import Resumed
+    from codetape.states.session import Session
+
+AS_BEFORE = "as on the tape"
+"""Stands for the model of a session that goes on: its own is on the tape."""
 
 
 @click.command()
@@ -32,28 +43,62 @@ def command(
       codetape resume last --budget usd=2.50
       codetape resume last --allow polars --deny left-pad
     """
-    from codetape.agent import AutoCoderAgent
-    from codetape.cli import report
     from codetape.cli.exits import code_of
     from codetape.cli.screen import screen
-    from codetape.cli.stores import find_session
     from codetape.cli.watching import Watch
+    from codetape.engines import decision, standing
     from codetape.states.job import Budget
+    from codetape.states.tools.session import ToolSession
 
     shown = screen()
     watch = Watch(shown, store)
     with reading(store) as opened:
-        found = find_session(opened, session)
-        agent = AutoCoderAgent(
-            model="as on the tape",
-            store=opened,
-            on_event=watch.on_event,
-            on_engine=watch.on_engine,
-        )
+        before = standing(opened, session).session
         more = Budget.model_validate(budget) if budget else None
-        result = watch.run(lambda: agent.resume.aio(found, budget=more, allow=allow, deny=deny))
-        if watch.session is None:
-            shown.line("The session was done already; nothing was asked.", "dim")
-        report.show_result(shown, result)
-        report.show_next_steps(shown, result, store)
-    return code_of(result.folded)
+        resumed = decision(more, allow, deny)
+        go_on = _tool if isinstance(before, ToolSession) else _code
+        after = go_on(watch, opened, before.id, resumed, store)
+    return code_of(after)
+
+
+def _code(
+    watch: Watch, opened: EventStore, session: str, resumed: Resumed, store: str | None
+) -> Session:
+    from codetape.agent import AutoCoderAgent
+    from codetape.cli import report
+
+    agent = AutoCoderAgent(
+        model=AS_BEFORE, store=opened, on_event=watch.on_event, on_engine=watch.on_engine
+    )
+    result = watch.run(lambda: agent.resume.aio(session, **_options(resumed)))
+    _say_if_done(watch)
+    report.show_result(watch.screen, result)
+    report.show_next_steps(watch.screen, result, store)
+    return result.folded
+
+
+def _tool(
+    watch: Watch, opened: EventStore, session: str, resumed: Resumed, store: str | None
+) -> Session:
+    from codetape.cli import tool_report
+    from codetape.toolmaker import ToolMaker
+
+    maker = ToolMaker(
+        model=AS_BEFORE,
+        store=opened,
+        on_event=lambda progress: watch.on_event(progress.recorded, progress.session),
+        on_engine=watch.on_engine,
+    )
+    tool = watch.run(lambda: maker.resume.aio(session, **_options(resumed)))
+    _say_if_done(watch)
+    tool_report.show(watch.screen, tool, store)
+    return tool.folded
+
+
+def _options(resumed: Resumed) -> dict[str, Any]:
+    return {"budget": resumed.budget, "allow": resumed.allow, "deny": resumed.deny}
+
+
+def _say_if_done(watch: Watch) -> None:
+    if watch.session is None:
+        watch.screen.line("The session was done already; nothing was asked.", "dim")

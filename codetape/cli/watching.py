@@ -7,7 +7,7 @@ import contextlib
 import signal
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from codetape.cli.exits import INTERRUPTED, USAGE, Failed
 from codetape.cli.facts import row
@@ -15,8 +15,9 @@ from codetape.cli.screen import Live, Screen
 from codetape.cli.stores import command_line, short
 from codetape.engine.loop import Engine
 from codetape.engine.tape import Recorded
-from codetape.result import Result
 from codetape.states.session import Session
+
+T = TypeVar("T")
 
 
 class Watch:
@@ -48,7 +49,7 @@ class Watch:
         flights = self._engine.in_flight if self._engine else ()
         return [(flight.asked.request.name, max(0.0, now - flight.started)) for flight in flights]
 
-    def run(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run `work` to its end, watched. Raises Failed for a wrong argument and an interruption.
 
         Ctrl-C and SIGTERM both leave a session that can be resumed.
@@ -62,7 +63,7 @@ class Watch:
                 raise  # arguments are checked before the first event: this is a fault of ours
             raise Failed(str(error), USAGE) from error
 
-    async def _watched(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    async def _watched(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         task = asyncio.current_task()
         assert task is not None, "this is a coroutine, so it runs in a task"
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

@@ -31,9 +31,14 @@ def persona(s: ToolSession, who: Persona, *, last: bool) -> LlmCall:
     """Ask a persona, who is told what the ones before found."""
     parts = [*_request(s), *_findings(s)]
     parts.append("Write the whole file." if last else "Say what you find.")
+    return call(s, who.name, who.directive, parts, model=_model(s, who, last=last))
+
+
+def _model(s: ToolSession, who: Persona, *, last: bool) -> str:
+    """The persona's own model, else the one that is named for it, else that of its lane."""
     lane = "coder" if last else "orchestrator"
-    own = who.model or s.job.models.get(who.name, "") or s.job.models.get(lane, "")
-    return call(s, who.name, who.directive, parts, model=own)
+    named = s.job.models
+    return who.model or named.get(who.name) or named.get(lane) or s.job.model
 
 
 def fix_crash(s: ToolSession) -> LlmCall:

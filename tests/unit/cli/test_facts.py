@@ -13,6 +13,7 @@ from codetape.states.constraints import Check
 from codetape.states.events import EVENTS, Event
 from codetape.states.failures import Failure
 from codetape.states.job import Budget, Job
+from codetape.states.tools import events as t
 from codetape.states.values import (
     Answer,
     BuildFailure,
@@ -85,6 +86,7 @@ CASES: list[tuple[Event, str]] = [
     (e.PatchesVerified(answer=SAID), "every fix is in; 1.50 s"),
     (e.ImageBuilt(image=IMAGE.model_copy(update={"cached": False})), "Python 3.11; built; 0.50 s"),
     (e.PackageRejected(failure=NO_BUILD), "no such package: nope; 2.00 s"),
+    (e.PackagesHeld(failure=NO_BUILD), "no such package: nope; 2.00 s"),
     (e.PackageReplaced(rejected="nope", answer=SAID), "nope -> nothing; 1.50 s"),
     (e.BuildFailed(failure=NO_BUILD), "no such package: nope; 2.00 s"),
     (e.TestsPassed(run=RUN), "1 passed; 0.50 s"),
@@ -113,12 +115,24 @@ CASES: list[tuple[Event, str]] = [
     (e.Cancelled(by="me"), "by me"),
 ]
 
+TOOLS: list[tuple[Event, str]] = [
+    (t.FindingWritten(persona="tool_architect", answer=SAID), "tool_architect; 1.50 s"),
+    (
+        t.FindingWritten(persona="tool_implementer", source="x = 1\n", answer=SAID),
+        "tool_implementer, 1 line; 1.50 s",
+    ),
+    (t.ScriptRan(run=RUN), "it ran; 0.50 s"),
+    (t.ScriptCrashed(run=RUN, failure=FAILURE), "AssertionError; assert 1 == 2; 0.50 s"),
+    (t.HarnessWritten(source="x = 1\n", answer=SAID), "1 line; 1.50 s"),
+    (t.HarnessRefused(reasons=("It asserts nothing.",), answer=SAID), "It asserts nothing.; 1.50 s"),
+]
+
 
 def test_all_events_are_here() -> None:
     assert [type(event) for event, _ in CASES] == list(EVENTS)
 
 
-@pytest.mark.parametrize(("event", "said"), CASES, ids=lambda x: getattr(x, "name", ""))
+@pytest.mark.parametrize(("event", "said"), [*CASES, *TOOLS], ids=lambda x: getattr(x, "name", ""))
 def test_facts(event: Event, said: str) -> None:
     assert row(recorded(event)).facts == said
 

@@ -1,0 +1,104 @@
+"""What a tool maker leaves in its project's folder: the tool, and a report of how it was made."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from codetape.states.framing import fenced
+from codetape.states.session import Session
+from codetape.states.tools.ending import harness_status, status
+from codetape.states.tools.session import ToolSession
+
+FOLDER = "implementation"
+
+OUTPUT = 4000
+"""Characters of what the tool printed that are in its report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artifacts:
+    """The paths of the tool and of its report; None where there was nothing to write."""
+
+    tool: Path | None
+    report: Path | None
+
+
+def paths(project: Path, began: str) -> tuple[Path, Path]:
+    """Return where the tool and its report of a session go that began then, in ISO 8601."""
+    stamp = began[:19].replace("-", "").replace(":", "").replace("T", "_")
+    folder = project / FOLDER
+    return folder / f"{stamp}_tool.py", folder / f"{stamp}_tool_implementation.md"
+
+
+def found(project: Path, began: str) -> Artifacts:
+    """Return which of the files of a session are there."""
+    tool, report = paths(project, began)
+    return Artifacts(tool if tool.exists() else None, report if report.exists() else None)
+
+
+def write(session: ToolSession, project: Path, began: str) -> Artifacts:
+    """Write what there is, whole or not at all; a session writes the same files again.
+
+    Raises OSError where the folder cannot be written.
+    """
+    tool, report = paths(project, began)
+    made = session.code is not None
+    if session.code is not None:
+        write_whole(tool, session.code.source)
+    if session.findings:
+        write_whole(report, in_words(session))
+    return Artifacts(tool if made else None, report if session.findings else None)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Put `text` in the place of a file, so that nobody ever sees half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def in_words(session: ToolSession) -> str:
+    """Return the report: the request, what each persona found, and how the execution went."""
+    parts = [f"# {_title(session.job.prompt)}", f"## Request\n\n{session.job.prompt.strip()}"]
+    parts += [f"## {f.persona}\n\n{f.text.strip()}" for f in session.findings]
+    parts.append(f"## Execution\n\n{_execution(session)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _title(prompt: str) -> str:
+    return prompt.strip().split("\n")[0][:100]
+
+
+def _execution(session: ToolSession) -> str:
+    reason = session.ending.reason if session.ending else session.paused or "it was interrupted"
+    facts = {
+        "status": status(session) or "not done",
+        "why": reason,
+        "fix cycles": session.fixes,
+        "logic repairs": session.logic_repairs,
+        "harness": harness_status(session),
+        "session": session.id,
+    }
+    lines = [f"- {name}: {value}" for name, value in facts.items()]
+    return "\n".join(lines) + _printed(session)
+
+
+def _printed(session: Session) -> str:
+    run = session.run
+    said = (run.stdout or run.stderr).strip() if run else ""
+    if not said:
+        return ""
+    block = fenced(f"{said[:OUTPUT]}\n").replace("python", "text", 1)
+    return f"\n\nIt printed:\n\n{block}"

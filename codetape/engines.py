@@ -1,0 +1,141 @@
+"""From a job to an engine with its adapters: opened together, closed in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from codetape import composition
+from codetape.engine.loop import Engine
+from codetape.engine.ports import Clock, EventStore, Llm, Sandbox
+from codetape.engine.tape import Recorded, fold
+from codetape.replay.rules import opened
+from codetape.states.events import Resumed
+from codetape.states.job import Budget, Job
+from codetape.states.session import Session
+from codetape.states.workflow import WORKFLOWS, Workflow
+from codetape.tapes import find_session
+
+if TYPE_CHECKING:
+    from codetape.adapters.sandbox.gate import Policy
+
+OnEvent = Callable[[Recorded, Session], None]
+OnEngine = Callable[[Engine], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adapters:
+    """What a caller has chosen for a run; see AutoCoderAgent for what each is."""
+
+    store: str | Path | EventStore
+    sandbox: str | Sandbox
+    llm: Llm | None
+    clock: Clock
+    package_policy: str | Policy
+    on_event: OnEvent | None
+    on_engine: OnEngine | None
+
+
+async def start(adapters: Adapters, workflow: Workflow, session: str, job: Job) -> Standing:
+    """Open a session and run it to its end or its next pause."""
+    async with Run(adapters, workflow, session, job) as run:
+        return Standing(workflow, await run.engine.start(session, job), run.store)
+
+
+async def resume(adapters: Adapters, name: str, resumed: Resumed) -> Standing:
+    """Go on with a session, by the rules and in the sandbox that it began with.
+
+    `name` is its id, a unique prefix, or "last". Raises UnknownSession, SessionOwned, DamagedTape.
+    """
+    store = composition.open_store(adapters.store)
+    before = standing(store, name)
+    session, job = before.session.id, before.session.job
+    job = job.model_copy(update={"sandbox": before.session.sandbox_name})
+    async with Run(adapters, before.workflow, session, job, store) as run:
+        after = await run.engine.resume(session, resumed)
+        return Standing(before.workflow, after, store)
+
+
+def decision(budget: Budget | None, allow: Iterable[str], deny: Iterable[str]) -> Resumed:
+    """Return the event with which a caller goes on."""
+    return Resumed(budget=budget, allow=tuple(allow), deny=tuple(deny))
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a session stands: the rules that it lives under, its fold, and its store."""
+
+    workflow: Workflow
+    session: Session
+    store: EventStore
+
+
+def standing(store: EventStore, name: str) -> Standing:
+    """Fold a session of a store by its own rules. Raises UnknownSession, DamagedTape."""
+    session = find_session(store, name)
+    workflow, records = opened(store, session, WORKFLOWS)
+    return Standing(workflow, fold(workflow, session, records), store)
+
+
+class Run:
+    """The adapters of one run, opened together and closed in order: sandbox first, then the store."""
+
+    def __init__(
+        self,
+        adapters: Adapters,
+        workflow: Workflow,
+        session: str,
+        job: Job,
+        store: EventStore | None = None,
+    ) -> None:
+        self._adapters, self._workflow, self._session, self._job = adapters, workflow, session, job
+        self._stack = AsyncExitStack()
+        self._resumed = store is not None
+        self.store = store or composition.open_store(adapters.store)
+
+    async def __aenter__(self) -> Self:
+        adapters, job = self._adapters, self._job
+        answered = composition.answered(self.store, self._session) if self._resumed else None
+        self.engine = Engine(
+            self._workflow,
+            store=self.store,
+            llm=composition.make_llm(adapters.llm, job, answered),
+            sandbox=self._sandbox(),
+            clock=adapters.clock,
+            boundary=composition.boundary_for(job),
+            on_event=adapters.on_event,
+            owner=composition.owner(),
+        )
+        if adapters.on_engine:
+            adapters.on_engine(self.engine)
+        return self
+
+    def _sandbox(self) -> Sandbox:
+        """The caller's sandbox, or one of ours, which is closed in the end and has a gate."""
+        given, job = self._adapters.sandbox, self._job
+        made = composition.make_sandbox(
+            given if not isinstance(given, str) else job.sandbox,
+            session=self._session,
+            registry_secret=job.registry_secret,
+        )
+        ours = made is not given
+        if ours:
+            made = composition.remembering(made, job.cache)
+            self._stack.push_async_callback(made.close)
+        policy = self._policy()
+        return composition.gated(made, policy, job) if ours or policy != "known" else made
+
+    def _policy(self) -> str | Policy:
+        """The caller's policy. A session whose own was a function asks where there is none."""
+        given, recorded = self._adapters.package_policy, self._job.package_policy
+        if callable(given) or given != "known":
+            return given
+        return "ask" if recorded == "custom" else recorded
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        await self._stack.aclose()
+        if kind is not None and self.store is not self._adapters.store:
+            self.store.close()  # there is no result that could read from it

@@ -1,0 +1,68 @@
+"""What the arguments of an agent and of a tool maker have in common, checked, as parts of a Job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codetape import composition, validation
+
+
+def shared(who: Any) -> dict[str, Any]:
+    """Return the parts of a job that an AutoCoderAgent and a ToolMaker name alike.
+
+    Raises ValueError, which names the argument that is wrong.
+    """
+    return {**_models(who), **_image(who), **_runs(who)}
+
+
+def sandbox_name(who: Any) -> str:
+    """Return the name of the sandbox, or the class of the one that was given."""
+    if not isinstance(who.sandbox, str):
+        return type(who.sandbox).__name__
+    name: str = validation.one_of("sandbox", who.sandbox, composition.SANDBOXES)
+    return name
+
+
+def _models(who: Any) -> dict[str, Any]:
+    check = validation
+    return {
+        "model": who.model,
+        "fallback_models": tuple(who.fallback_models),
+        "api_key": check.variable("api_key", who.api_key) if who.api_key else None,
+        "api_base": who.api_base,
+        "parameters": dict(who.litellm_params),
+        "budget": who.budget,
+        "seed": who.seed,
+    }
+
+
+def _image(who: Any) -> dict[str, Any]:
+    check, config = validation, who.image_config
+    return {
+        "base_packages": check.base_packages(who.base_packages),
+        "package_policy": _policy(who.package_policy),
+        "base_image": check.base_image(config),
+        "registry_secret": check.registry_secret(config),
+        "python": config.python,
+        "system_packages": check.system_packages(config.system_packages),
+        "commands": tuple(config.commands),
+    }
+
+
+def _policy(given: Any) -> str:
+    if callable(given):
+        return "custom"
+    name: str = validation.one_of("package_policy", given, composition.POLICIES)
+    return name
+
+
+def _runs(who: Any) -> dict[str, Any]:
+    check = validation
+    return {
+        "sandbox": sandbox_name(who),
+        "limits": check.limits(who.resources, who.timeout),
+        "network_access": who.network_access,
+        "sandbox_retries": check.at_least("sandbox_retries", who.sandbox_retries, 0),
+        "environment": check.variables("env_vars", who.env_vars),
+        "secrets": check.secrets(who.secrets),
+    }

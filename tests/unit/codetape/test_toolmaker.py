@@ -1,0 +1,217 @@
+"""The tool maker from the front door: what it makes, what it tells, and what it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codetape import Budget, Persona, Progress, ToolMaker
+from codetape.adapters.llm.scripted import ScriptedLlm
+from codetape.adapters.sandbox.fake import FakeSandbox, broke, ended, failed, passed
+from codetape.adapters.store.memory import MemoryStore
+from codetape.adapters.system import FixedClock, FixedIds
+from codetape.states.tools.personas import PERSONAS
+
+TOOL = "def count(text):\n    return len(text.split())\n\n\nprint(count('a b'))\n"
+OTHER = TOOL.replace("split()", "split(' ')")
+HARNESS = "def test_logic():\n    assert count('a b') == 2, 'two words'\n"
+
+
+def fenced(source: str) -> str:
+    return f"```python\n{source}```\n"
+
+
+SCRIPT: dict[str, Any] = {
+    "tool_architect": ["One function: count."],
+    "tool_implementer": [fenced(TOOL)],
+    "harness": [fenced(HARNESS)],
+}
+WRONG = failed({"test_logic": ("AssertionError", "two words")})
+
+
+def maker(tmp_path: Path, script: Mapping[str, Any] = SCRIPT, **options: Any) -> ToolMaker:
+    defaults: dict[str, Any] = {
+        "model": "scripted",
+        "project": tmp_path / "log-tools",
+        "llm": ScriptedLlm(script),
+        "sandbox": FakeSandbox(),
+        "store": MemoryStore(),
+        "clock": FixedClock(),
+        "ids": FixedIds(),
+    }
+    return ToolMaker(**(defaults | options))
+
+
+def test_a_tool_is_made_and_its_files_are_there(tmp_path: Path) -> None:
+    tool = maker(tmp_path).make("Count words.")
+    assert (tool.status, tool.harness_status, tool.error) == ("passed", "passed", None)
+    assert tool.path == tmp_path / "log-tools/implementation/20250101_000002_tool.py"
+    assert tool.path.read_text() == TOOL == tool.code
+    assert tool.report_path is not None
+    report = tool.report_path.read_text()
+    for part in ("# Count words.", "## tool_architect", "One function: count.", "- status: passed"):
+        assert part in report
+    assert [finding.persona for finding in tool.findings] == [p.name for p in PERSONAS]
+    assert sorted(p.name for p in tool.path.parent.iterdir()) == [
+        tool.path.name,
+        tool.report_path.name,
+    ]
+
+
+FIXED = {**SCRIPT, "fix_logic": [fenced(OTHER)], "fix_crash": [fenced(OTHER)]}
+CRASH = ended(1, stderr="ValueError: no")
+
+
+@pytest.mark.parametrize(
+    ("script", "runs", "status", "harness"),
+    [
+        (FIXED, [ended(), WRONG, ended(), passed("test_logic")], "fixed", "passed"),
+        (FIXED, [ended(), WRONG, ended(), WRONG], "logic_test_failed", "failed"),
+        (FIXED, [CRASH, ended()], "passed", "passed"),
+        ({**SCRIPT, "fix_crash": [fenced(TOOL)] * 3}, [CRASH], "exhausted", "missing"),
+        ({**SCRIPT, "tool_implementer": ["No."]}, [], "skipped", "missing"),
+    ],
+)
+def test_what_became_of_a_tool(
+    tmp_path: Path, script: Mapping[str, Any], runs: list[Any], status: str, harness: str
+) -> None:
+    tool = maker(tmp_path, script, sandbox=FakeSandbox(runs=runs)).make("Count words.")
+    assert (tool.status, tool.harness_status) == (status, harness)
+    assert tool.success is (status in ("passed", "fixed"))
+    assert (tool.path is None) == (status == "skipped")
+    assert tool.report_path is not None
+    assert f"- status: {status}" in tool.report_path.read_text()
+    assert tool.success or tool.error
+
+
+def test_progress_tells_the_stage_and_a_subscriber_that_raises_harms_nothing(
+    tmp_path: Path,
+) -> None:
+    seen: list[Progress] = []
+
+    def on_event(progress: Progress) -> None:
+        seen.append(progress)
+        raise RuntimeError("the screen is gone")
+
+    sandbox = FakeSandbox(runs=[CRASH, ended()])
+    tool = maker(tmp_path, FIXED, sandbox=sandbox, on_event=on_event).make("Count words.")
+    assert tool.success
+    stages = [progress.stage for progress in seen]
+    assert stages == (
+        "tool_architect tool_architect tool_implementer install run fix run harness run done"
+    ).split()
+    assert seen[2].preview == "One function: count."
+    assert [progress.cycle for progress in seen][-1] == 1
+    assert "ValueError" in seen[5].preview
+
+
+def flag(after: int) -> Callable[[], bool]:
+    """A question that is answered with yes from a certain time on."""
+    asked = iter(range(1000))
+    return lambda: next(asked) >= after
+
+
+@pytest.mark.parametrize("after", range(9))
+def test_cancelled_before_any_request_nothing_is_asked_after_it(tmp_path: Path, after: int) -> None:
+    llm, sandbox = ScriptedLlm(FIXED), FakeSandbox(runs=[CRASH, ended()])
+    made = maker(tmp_path, llm=llm, sandbox=sandbox, cancel=flag(after))
+    tool = made.make("Count words.")
+    assert tool.status == "cancelled"
+    asked = (len(llm.calls), len(sandbox.specs), len(sandbox.runs))
+    assert sum(asked) == after
+    assert (tool.report_path is not None) == (after >= 2)
+    assert (tool.path is not None) == (after >= 3)
+    assert made.resume(tool.session).status == "cancelled", "done is done"
+
+
+def test_an_event_cancels_as_a_function_does(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    assert maker(tmp_path, cancel=stop).make("x").status == "cancelled"
+
+
+def test_an_interruption_keeps_the_files_and_the_session_goes_on(tmp_path: Path) -> None:
+    store = MemoryStore()
+
+    class Interrupting(ScriptedLlm):
+        async def complete(self, call: Any) -> Any:
+            if call.kind == "harness":
+                signal.raise_signal(signal.SIGINT)  # Ctrl-C
+                await asyncio.sleep(60)
+            return await super().complete(call)
+
+    made = maker(tmp_path, llm=Interrupting(SCRIPT), store=store)
+    with pytest.raises(KeyboardInterrupt):
+        made.make("Count words.")
+    (file,) = (tmp_path / "log-tools/implementation").glob("*_tool.py")
+    assert file.read_text() == TOOL
+    left = {"harness": SCRIPT["harness"]}
+    tool = maker(tmp_path, left, store=store).resume("last")
+    assert tool.status == "passed"
+    assert tool.path == file
+
+
+def test_a_pause_is_no_end(tmp_path: Path) -> None:
+    made = maker(tmp_path, budget=Budget(calls=2))
+    tool = made.make("Count words.")
+    assert tool.status is None
+    assert "budget of 2 calls" in (tool.error or "")
+    assert tool.path is not None
+    assert made.resume(tool.session, budget=Budget(calls=9)).status == "passed"
+    assert made.load("last").status == "passed"
+    assert made.load("last").path == tool.path
+
+
+def test_no_sandbox_is_known_before_a_call(tmp_path: Path) -> None:
+    llm = ScriptedLlm(SCRIPT)
+    sandbox = FakeSandbox(builds=[broke("there is none", missing=True)])
+    tool = maker(tmp_path, llm=llm, sandbox=sandbox).make("x")
+    assert tool.error == "there is none"
+    assert tool.status == "skipped"
+    assert not llm.calls
+
+
+def test_today_is_from_the_clock_and_on_the_tape(tmp_path: Path) -> None:
+    llm = ScriptedLlm(SCRIPT)
+    maker(tmp_path, llm=llm, clock=FixedClock("2026-11-30T23:59:59+00:00")).make("x")
+    assert "Today is 2026-12-01." in llm.calls[0].messages[-1].text
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"personas": ()}, "personas: there is none"),
+        ({"personas": (Persona(name="harness", directive="x"),)}, "personas: 'harness' is taken"),
+        ({"personas": (PERSONAS[0], PERSONAS[0])}, "personas: 'tool_architect' is taken"),
+        ({"fix_cycles": -1}, "fix_cycles"),
+        ({"timeout": 0}, "timeout"),
+        ({"models": {"nobody": "m"}}, "models: 'nobody' is none of"),
+        ({"package_policy": "lax"}, "package_policy"),
+    ],
+)
+def test_a_wrong_argument_is_named_before_anything_happens(
+    tmp_path: Path, options: dict[str, Any], named: str
+) -> None:
+    store = MemoryStore()
+    with pytest.raises(ValueError, match=named):
+        maker(tmp_path, store=store, **options).make("x")
+    assert list(store.sessions()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_question_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="prompt: it is empty"):
+        maker(tmp_path).make(" ")
+
+
+def test_a_persona_may_have_a_model_of_its_own(tmp_path: Path) -> None:
+    llm = ScriptedLlm(SCRIPT)
+    models = {"tool_architect": "big", "coder": "small", "harness": "sharp"}
+    maker(tmp_path, llm=llm, models=models).make("x")
+    assert [call.model for call in llm.calls] == ["big", "small", "sharp"]
