@@ -8,12 +8,32 @@ from html import escape
 from typing import Any
 
 from codetape.engine import codec
+from codetape.engine.codec import UnreadableEvent
+from codetape.engine.ports import DamagedTape
 from codetape.engine.tape import Recorded, Source
 from codetape.replay.rules import opened
 from codetape.states.events import Event, Forked
 from codetape.states.machine import State
 from codetape.states.session import Session
 from codetape.states.workflow import WORKFLOWS, Workflow
+
+
+def open_intact(
+    source: Source, session: str, workflows: Sequence[Workflow] = WORKFLOWS
+) -> tuple[Tape, DamagedTape | UnreadableEvent | None]:
+    """Read a tape up to its first fault, and return it with that fault; None if there is none.
+
+    Raises UnknownSession, UnknownRules, and the fault itself if it is at the first event.
+    """
+    rules, records = opened(source, session, workflows)
+    intact: list[Recorded] = []
+    fault: DamagedTape | UnreadableEvent | None = None
+    try:
+        intact.extend(records)
+    except (DamagedTape, UnreadableEvent) as error:
+        fault = error
+    return Tape(session, rules, tuple(intact), source), fault
+
 
 SHOWN = 2000
 """Characters of a value that a notebook shows."""

@@ -57,10 +57,13 @@ def command(
       codetape fork last --at 11 --outcome another-diagnosis.json
     """
     from codetape.cli.screen import screen
-    from codetape.replay.reading import open_tape
+    from codetape.cli.show import intact_until
+    from codetape.replay.reading import open_intact
 
     with reading(store) as opened:
-        tape = open_tape(opened, find_session(opened, session))
+        tape, fault = open_intact(opened, find_session(opened, session))
+        if fault and at > len(tape):
+            raise intact_until(tape, fault)
         new = _forked(tape, at, [*sets, *([f"model={model}"] if model else [])], outcome)
         name, shown = short(new.id), screen()
         shown.line(f"Session {new.id} begins with events 1 to {at} of {tape.id}.", "good")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from codetape.cli.exits import USAGE, Failed
+from codetape.cli.exits import INFRASTRUCTURE, USAGE, Failed
 from codetape.cli.generate import save_option
 from codetape.cli.stores import reading_tape, session_argument, store_option
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from codetape.cli.screen import Screen
     from codetape.engine.ports import EventStore
     from codetape.engine.tape import Source
+    from codetape.replay.reading import Tape
     from codetape.result import Result
 
 
@@ -60,10 +61,12 @@ def command(
 
 def load(source: Source, session: str, at: int | None) -> tuple[Result, str]:
     """Return the result of a session, or what it was after event `at` and a heading that says so."""
-    from codetape.replay.reading import open_tape
+    from codetape.replay.reading import open_intact
     from codetape.result import Result
 
-    tape = open_tape(source, session)
+    tape, fault = open_intact(source, session)
+    if fault and (at is None or at > len(tape)):
+        raise intact_until(tape, fault)
     try:
         step = tape[at if at is not None else -1]
     except IndexError as error:
@@ -71,6 +74,12 @@ def load(source: Source, session: str, at: int | None) -> tuple[Result, str]:
     result = Result.of(step.session, cast("EventStore", source))
     where = f"After event {step.seq} of {len(tape)}, {step.event.name}: {step.state}"
     return result, where if at is not None else ""
+
+
+def intact_until(tape: Tape, fault: Exception) -> Failed:
+    """Say what is damaged, and what can be looked at and forked all the same."""
+    message = f"{fault}\nEvents 1 to {len(tape)} are intact: show and fork them with --at"
+    return Failed(message, INFRASTRUCTURE)
 
 
 def show_at(shown: Screen, source: Source, session: str, at: int) -> None:

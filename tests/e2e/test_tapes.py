@@ -16,7 +16,7 @@ import pytest
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.cli import main
 from codetape.states.values import Answer
-from tests.support.sessions import ID, LOGIC, ONE_REPAIR, play
+from tests.support.sessions import ID, JOB, LOGIC, ONE_REPAIR, play
 from tests.unit.replay.sessions import fails
 
 Run = Callable[..., tuple[int, str, str]]
@@ -293,3 +293,75 @@ def test_export_as_a_test(run: Run, tmp_path: Path) -> None:
     assert run("replay", str(file))[0] == 0
     for words in ([], ["x", "--as-test", "y"], ["--as-test", "y", "--redact"]):
         assert run("export", "last", *words)[0] == 2
+
+
+def test_g3_what_is_intact_of_a_damaged_tape_can_be_used(run: Run, store: Path) -> None:
+    spoil(store, f"DELETE FROM events WHERE session = '{ID}' AND seq = 8")
+    code, _, err = run("show", "last")
+    assert code == 3
+    assert "damaged at event 8: it is missing" in err
+    assert "Events 1 to 7 are intact: show and fork them with --at" in err
+    code, out, _ = run("show", "last", "--at", "7", "--events")
+    assert (code, len(out.splitlines())) == (0, 8)
+    assert run("show", "last", "--at", "8")[0] == 3
+    assert run("fork", ID, "--at", "8")[0] == 3
+    new = forked(run, "--at", "7")
+    assert run("replay", new)[0] == 0
+    assert run("verify", new)[0] == 0
+
+
+def test_prune_and_compact(run: Run, store: Path) -> None:
+    new = forked(run, "--at", "4")
+    code, out, _ = run("prune", "--state", "Done", "--yes")
+    assert code == 0
+    assert f"{ID} stays: its fork {new} stays" in out
+    code, out, _ = run("prune", "--keep", "0", "--dry-run")
+    assert [line.split()[0] for line in out.splitlines()[1:3]] == [new, ID]
+    assert len(run("sessions")[1].splitlines()) == 3
+    code, _, err = run("prune", "--keep", "0")
+    assert code == 2
+    assert "add --yes" in err
+    assert run("prune", "--keep", "0", "--yes")[0] == 0
+    assert "no session yet" in run("sessions")[1]
+    before = store.stat().st_size
+    assert run("compact")[0] == 0
+    assert store.stat().st_size < before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "say what may go: --older-than, --keep or --state"),
+        (["--older-than", "soon"], "'soon' is no age"),
+        (["--state", "Finished"], "there is no such state; NeedsCode"),
+    ],
+)
+def test_a_prune_that_makes_no_sense(run: Run, words: list[str], said: str) -> None:
+    code, _, err = run("prune", *words, "--yes")
+    assert code == 2
+    assert said in err
+
+
+def test_prune_removes_the_folder_of_a_session(
+    run: Run, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    folder = tmp_path / "data" / "codetape" / "sessions" / ID
+    folder.mkdir(parents=True)
+    (folder / "samples.csv").write_text("1,2\n")
+    run("prune", "--keep", "0", "--yes")
+    assert not folder.exists()
+    assert folder.parent.exists()
+
+
+@pytest.mark.slow
+def test_half_live_names_what_was_not_asked_then(run: Run, tmp_path: Path) -> None:
+    """Tests that really run fail in other words than the fake ones of the tape did."""
+    job = JOB.model_copy(update={"sandbox": "process"})
+    with closing(SqliteStore(tmp_path / "other.db")) as kept:
+        asyncio.run(play(ONE_REPAIR, runs=[fails("test_add")], store=kept, job=job))
+    code, out, err = run("replay", "last", "--live", "sandbox", "--store", "other.db")
+    assert code == 1, err
+    assert "this diagnosis call was not recorded: event 8 differs in" in out
+    assert "part at events 7 and 8: tests_failed differs in" in out
+    assert len(run("sessions", "--store", "other.db")[1].splitlines()) == 2  # it is not kept
