@@ -75,7 +75,7 @@ EVENTS = range(1, 13)  # of the course that ends as fixed, but the last
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a store for each event after which the making was killed."""
     folder = tmp_path_factory.mktemp("killed")
-    command = [sys.executable, "-m", "tests.support.tool_killed", folder, *map(str, EVENTS)]
+    command = [sys.executable, "-m", "tests.support.tool_killed", str(folder), *map(str, EVENTS)]
     subprocess.run(command, cwd=ROOT, check=True)
     return folder
 

@@ -123,7 +123,7 @@ def test_a_repair_that_changes_nothing_is_not_run_again() -> None:
     assert driven.names[-1] == "repair_failed"
     assert driven.state is State.NEEDS_CODE
     driven.says(fenced(TOOL)).says(fenced(TOOL))
-    assert driven.state is State.DONE
+    assert driven.session.done
     assert status(driven.session) == "exhausted"
 
 
