@@ -1,8 +1,8 @@
 """Two tapes side by side: where they part, and what differs after that.
 
 What two runs never have in common says nothing (how long something took, the provider's name of an
-answer, whether an image was found or built) and is left out of the comparison. So is the event that
-begins a fork: what a fork changes shows in what it asks.
+answer, what a sandbox calls an image, and whether that was found or built) and is left out of the
+comparison. So is the event that begins a fork: what a fork changes shows in what it asks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from codetape.states.events import Forked
 from codetape.states.session import Session
 
 ANY = frozenset(
-    {"seconds", "cpu_seconds", "peak_memory", "request_id", "cached", "sandbox"},
+    {"seconds", "cpu_seconds", "peak_memory", "request_id", "cached", "sandbox", "ref"},
 )
 """Fields that differ from run to run."""
 
