@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from codetape.states import events as e
-from codetape.states.job import Job
+from codetape.states.job import Budget, Job
 from codetape.states.requests import ModelRequest, Request
 from codetape.states.session import Session
 from codetape.states.values import LlmCall
+
+UNLIMITED = Budget()
+"""With it there is nothing to be checked."""
 
 BYTES_A_TOKEN = 2
 """A prompt has at most a token for so many bytes: code and prose have one for three or four."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from codetape.states import events as e
-from codetape.states.budget import overspent
+from codetape.states.budget import UNLIMITED, overspent
 from codetape.states.classify import missing_module, needs_of
 from codetape.states.failures import Failure
 from codetape.states.ladder import is_labelled, relabelled
@@ -50,7 +50,7 @@ def no_progress(s: Session) -> e.Event | None:
 
 
 def _budget(s: Session) -> e.Event | None:
-    return overspent(s, wanted(s))
+    return None if s.job.budget == UNLIMITED else overspent(s, wanted(s))
 
 
 def _evidence(s: Session) -> e.Event | None:

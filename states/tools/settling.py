@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from codetape.states import events as e
-from codetape.states.budget import overspent
+from codetape.states.budget import UNLIMITED, overspent
 from codetape.states.classify import needs_of
 from codetape.states.failures import Failure
 from codetape.states.ladder import image_would_change
@@ -51,7 +51,7 @@ def _label(s: ToolSession, failure: Failure) -> FailureClass:
 
 
 def _budget(s: ToolSession) -> e.Event | None:
-    return overspent(s, wanted(s))
+    return None if s.job.budget == UNLIMITED else overspent(s, wanted(s))
 
 
 _RULES: tuple[Callable[[ToolSession], e.Event | None], ...] = (
