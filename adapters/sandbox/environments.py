@@ -101,7 +101,7 @@ class Environments:
         until = time.monotonic() + self.seconds
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / f"{key}.lock").open("w") as lock:
-            while not _lock(lock.fileno()):
+            while not locked(lock.fileno()):
                 if wish.made or time.monotonic() > until:
                     break
                 time.sleep(0.05)
@@ -116,7 +116,7 @@ class Environments:
         for half in self.folder.glob(f"{HALF}*"):
             key = half.name.removeprefix(HALF).partition(".")[0]
             with contextlib.suppress(OSError), (self.folder / f"{key}.lock").open("w") as lock:
-                if _lock(lock.fileno()):
+                if locked(lock.fileno()):
                     shutil.rmtree(half, ignore_errors=True)
 
     def _make(self, key: str, spec: ImageSpec, steps: _Steps) -> BuildFailure | None:
@@ -135,7 +135,8 @@ class Environments:
         return failure
 
 
-def _lock(descriptor: int) -> bool:
+def locked(descriptor: int) -> bool:
+    """Take the lock of an open file for as long as it is open; False if somebody else has it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

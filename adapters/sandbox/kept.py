@@ -7,7 +7,6 @@ images and for environments.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -17,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, Protocol
 
-from codetape.adapters.sandbox.environments import HALF, MARK
+from codetape.adapters.sandbox.environments import HALF, MARK, locked
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +123,7 @@ class EnvironmentRoom:
 def _locked(folder: Path, key: str) -> Iterator[bool]:
     """Hold the lock of a key, if nobody else does; whoever runs code in one shares it."""
     with (folder / f"{key}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+        yield locked(lock.fileno())
 
 
 def _environment(path: Path) -> Kept | None:

@@ -188,6 +188,27 @@ class TestImages:
         assert use(lambda sandbox: sandbox.build(spec)).cached is True
         podman("image", "rm", images[0].ref)
 
+    def test_ten_sessions_that_ask_at_once_build_once(self, use: Use, service: str) -> None:
+        spec = ImageSpec(base="", commands=(unique(),))
+        host = {**os.environ, "CONTAINER_HOST": service}
+
+        async def session(base: str) -> ImageRef:
+            sandbox = PodmanSandbox(base=base, environment=host)
+            try:
+                image = await sandbox.build(spec)
+                assert isinstance(image, ImageRef)
+                return image
+            finally:
+                await sandbox.close()
+
+        async def ten(base: str) -> list[ImageRef]:
+            return await asyncio.gather(*(session(base) for _ in range(10)))
+
+        images = asyncio.run(ten(use(bare).ref))
+        assert len({image.ref for image in images}) == 1
+        assert sorted(image.cached is True for image in images) == [False, *[True] * 9]
+        podman("image", "rm", images[0].ref)
+
     def test_packages_and_commands_are_there_and_nothing_of_the_host_is(
         self, use: Use, tmp_path: Path
     ) -> None:
@@ -460,6 +481,28 @@ class TestLife:
 
         assert asyncio.run(work()).stdout == "again\n"
         assert not services_of(os.getpid())
+
+    def test_a_service_that_dies_while_a_container_waits_costs_no_run(
+        self, base_image: str, tmp_path: Path
+    ) -> None:
+        host = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), "CONTAINER_HOST": ""}
+
+        async def work() -> RunOutcome:
+            sandbox = Ahead(base=base_image, outputs=tmp_path, environment=host)
+            try:
+                spec = script(await bare(sandbox), "print('there')")
+                assert (await sandbox.run(spec)).stdout == "there\n"
+                shape = sandbox._shape(base_image, spec.limits, network=False)
+                sandbox._shelf.want(shape)
+                assert await asyncio.to_thread(sandbox._shelf.waits, shape)
+                kill_services_of(os.getpid())
+                await seen(lambda: not services_of(os.getpid()))
+                return await PodmanSandbox.run(sandbox, spec)
+            finally:
+                await sandbox.close()
+
+        assert asyncio.run(work()).stdout == "there\n"
+        assert not containers_of(f"codetape.owner={current_owner()}")
 
 
 def services_of(pid: int) -> list[int]:

@@ -13,9 +13,7 @@ import base64
 import hashlib
 import json
 import re
-import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -102,7 +100,6 @@ class Images:
         self._service = service
         self._containers = containers
         self._settings = settings
-        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._uses = Uses()
         self._pythons: dict[str, str] = {}  # by image of ours: its content never changes
 
@@ -191,20 +188,18 @@ class Images:
     def _make(
         self, stage: Stage, base: dict[str, Any], until: float, track: Callable[[Job], None]
     ) -> bool | BuildFailure:
-        """Build one stage unless it is there; says whether it had to. One thread per key at a time.
-
-        Another process may do the same: both commit equal content under one name.
-        """
+        """Build one stage unless it is there; says whether it had to. One at a time for each key."""
         job = Job(self._containers)
         track(job)
-        while not self._locks[stage.key].acquire(timeout=0.1):
+
+        def wait() -> None:
             job.check()
-        try:
+            time.sleep(0.1)
+
+        with self._uses.alone(stage.key, wait):
             if image_facts(self._service, stage.ref) is not None:
                 return False
             return self._build(stage, base, until, job) or True
-        finally:
-            self._locks[stage.key].release()
 
     def _build(
         self, stage: Stage, base: dict[str, Any], until: float, job: Job

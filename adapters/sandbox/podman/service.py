@@ -95,11 +95,7 @@ class Service:
         return self._request("delete", path, options)
 
     def _request(self, method: str, path: str, options: dict[str, Any]) -> Any:
-        client, url = self._connected()
-        if refusal := unreachable(url):
-            self._lost(client)
-            message = f"the podman service is gone: {refusal}"
-            raise broken(message)
+        client = self._reached()
         if isinstance(options.get("data"), dict):
             options["data"] = json.dumps(options["data"])
         options.setdefault("timeout", self._patience)
@@ -111,6 +107,18 @@ class Service:
             message = f"podman: {_reason(response)}"
             raise broken(message)
         return response
+
+    def _reached(self) -> Any:
+        """Return a client whose service is there: nothing was asked of one that has gone meanwhile."""
+        client, url = self._connected()
+        if not (refusal := unreachable(url)):
+            return client
+        self._lost(client)
+        try:
+            return self._connected()[0]
+        except SandboxBroken as error:
+            message = f"the podman service is gone: {refusal}; {error.failure.message}"
+            raise broken(message) from error
 
     @contextlib.contextmanager
     def _translated(self, client: Any) -> Iterator[None]:

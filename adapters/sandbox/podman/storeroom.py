@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from codetape.adapters.sandbox.environments import default_folder
+from codetape.adapters.sandbox.environments import default_folder, locked
 from codetape.adapters.sandbox.kept import Kept
 from codetape.adapters.sandbox.podman.service import Missing, Service, quoted
 from codetape.engine.ports import SandboxBroken
@@ -20,7 +21,10 @@ REPOSITORY = "localhost/codetape"
 
 
 class Uses:
-    """When each image was last asked for, which podman does not know: an empty file for each key."""
+    """When each image was last asked for, which podman does not know: an empty file for each key.
+
+    The file is a lock, too: of all that ask for an image at once, in whatever processes, one builds.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or default_folder().parent / "images"
@@ -34,6 +38,20 @@ class Uses:
         except OSError:
             return
 
+    @contextlib.contextmanager
+    def alone(self, key: str, wait: Callable[[], None]) -> Iterator[None]:
+        """Hold the right to build; `wait` is called until it is to be had, and may raise."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            lock = (self._folder / f"{key}.lock").open("w")
+        except OSError:  # then equal images may be made twice, and one replaces the other
+            yield
+            return
+        with lock:
+            while not locked(lock.fileno()):
+                wait()
+            yield
+
     def last(self, key: str) -> float:
         """Return the moment of the last use; 0 if there was none."""
         try:
@@ -43,7 +61,8 @@ class Uses:
 
     def forget(self, key: str) -> None:
         """Forget one that is gone."""
-        (self._folder / key).unlink(missing_ok=True)
+        for name in (key, f"{key}.lock"):
+            (self._folder / name).unlink(missing_ok=True)
 
 
 class ImageRoom:

@@ -139,6 +139,15 @@ def test_after_a_service_went_away_the_candidates_are_asked_again(
         assert service.get("/info").json() == {"back": 1}
 
 
+def test_what_was_not_asked_yet_is_asked_of_the_next_service(host: Host, tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    service = host(CONTAINER_HOST=f"unix://{first}/podman/podman.sock")
+    with podman_server(first, lambda *_: (200, {})):
+        service.get("/info")
+    with podman_server(tmp_path, lambda *_: (200, {"another": 1})):
+        assert service.get("/info").json() == {"another": 1}
+
+
 def test_a_service_that_hangs_up_is_a_broken_sandbox_with_the_reason(
     host: Host, tmp_path: Path
 ) -> None:
