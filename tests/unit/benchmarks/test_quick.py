@@ -37,3 +37,31 @@ def test_a_quick_run_prints_every_figure_and_leaves_nothing_behind(tmp_path: Pat
     assert [line.startswith(name) for line, name in zip(lines, FIGURES, strict=True)] == [True] * 14
     assert max(map(len, lines)) <= 80
     assert not list(tmp_path.iterdir())
+
+
+SANDBOX_FIGURES = (
+    "pytest in a bare process",
+    "bubblewrap, over bare",
+    "- verdict of bubblewrap",
+    "podman, prepared, over bare",
+    "- verdict of podman, prepared",
+    "podman, fresh, over bare",
+    "- verdict of podman, fresh",
+    "bubblewrap, cold build",
+    "- warm build",
+    "podman, cold build",
+    "- warm build",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.podman
+@pytest.mark.bubblewrap
+def test_a_quick_run_of_sandboxes_prints_every_figure() -> None:
+    command = [sys.executable, "-m", "benchmarks.sandbox", "--quick"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+    lines = run.stdout.split("\n\n")[0].rstrip().split("\n")[2:]
+    named = zip(lines, SANDBOX_FIGURES, strict=True)
+    assert [line.startswith(name) for line, name in named] == [True] * len(SANDBOX_FIGURES)
+    assert max(map(len, lines)) <= 80
