@@ -106,7 +106,7 @@ def run_killed(folder: Path, sandbox: str, *events: int) -> None:
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_killed_at_any_event_it_ends_the_same(
+def test_g4_killed_at_any_event_it_ends_the_same(
     event: int, killed: Path, models: list[ScriptedLlm], capsys: pytest.CaptureFixture[str]
 ) -> None:
     check_resumed(killed / f"{event}.db", event, models)

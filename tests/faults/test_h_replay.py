@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from codetape.adapters.sandbox.fake import FakeSandbox, broke
 from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.cli.stores import find_session
+from codetape.engine.boundary import Boundary
 from codetape.replay.export import export_tape
 from codetape.replay.imports import BadTapeFile, read_tape_file
 from codetape.replay.reading import Tape, open_tape
@@ -26,6 +28,8 @@ from codetape.states.wanting import delay
 from codetape.states.workflow import AUTOCODER
 from tests.support.forks import forked, resumed
 from tests.support.sessions import ID, JOB, engine
+from tests.unit.adapters.test_llm_reading import Stream, chunk, piece
+from tests.unit.adapters.test_llm_reading import read as stream
 from tests.unit.replay.sessions import LONG, Script, code, played
 
 FORK = "fork00000001"
@@ -122,6 +126,18 @@ def test_h11_a_packed_recording_is_refused_and_not_misread(
         read_tape_file(packed)
 
 
+def test_h12_a_secret_that_comes_in_pieces_is_masked_whole() -> None:
+    """Pieces of a stream are joined before anybody looks for secrets in them."""
+    canary = "sk-canary-4711-0815"
+    pieces = [canary[n : n + 5] for n in range(0, len(canary), 5)]
+    assert len(pieces) == 4
+    reading = stream(Stream(*(chunk(piece(text)) for text in pieces), chunk(piece("", "stop"))))
+    assert reading.text == canary
+    cleaned = Boundary({"KEY": canary}).clean(Answer(text=f"it is {reading.text}."))
+    assert cleaned.text == "it is <secret KEY>."
+    assert "canary" not in cleaned.model_dump_json()
+
+
 def test_h14_a_fork_past_a_build_says_so_if_the_image_is_gone(store: MemoryStore) -> None:
     """An image is named by its content: another one can't stand in its place."""
 
@@ -142,6 +158,19 @@ def test_h14_an_outcome_that_did_not_happen_is_marked(store: MemoryStore) -> Non
     forked(store, built - 1, outcome=SandboxFailure(message="pulled the plug"))
     assert open_tape(store, FORK).simulated
     assert not open_tape(store, ID).simulated
+
+
+def test_h15_no_sandbox_sees_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is recorded lies in the working directory, and a run gets nothing but its own files."""
+    monkeypatch.chdir(tmp_path)
+    sandbox = FakeSandbox((), LONG.runs)
+    with closing(SqliteStore("codetape.db")) as kept:
+        run = engine(kept, ScriptedLlm(LONG.answers), sandbox)
+        asyncio.run(run.start(ID, LONG.job))
+    assert len(sandbox.runs) == 3
+    for spec in sandbox.runs:
+        assert [file.name for file in spec.files] == ["solution.py", "test_solution.py"]
+        assert spec.host_files == ()
 
 
 def test_h16_parent_and_forks_together_are_paid_once(store: MemoryStore) -> None:

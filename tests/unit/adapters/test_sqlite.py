@@ -60,7 +60,7 @@ def usual_umask() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("usual_umask")
-def test_only_the_owner_may_look(tmp_path: Path) -> None:
+def test_f18_only_the_owner_may_look(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "tape.db"
     with closing(open_store(path)) as store:
         write(store, store.create("one", "autocoder", "", "alice"))
@@ -102,7 +102,7 @@ class Watched(sqlite3.Connection):
         return super().execute(sql, *parameters)
 
 
-def test_opening_a_finished_store_only_looks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_f4_opening_a_finished_store_only_looks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(open_store(path)), closing(sqlite3.connect(path)) as writer:
         writer.execute("BEGIN IMMEDIATE")  # nobody waits for this one
         monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Watched))
@@ -123,7 +123,7 @@ def test_a_local_store_has_a_write_ahead_log(path: Path) -> None:
             assert db.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
-def test_a_store_on_a_network_has_a_rollback_journal(path: Path) -> None:
+def test_f3_a_store_on_a_network_has_a_rollback_journal(path: Path) -> None:
     open_store(path).close()
     with pytest.warns(UserWarning, match=r"tape.db lies on a network file system \(virtiofs\)"):
         store = SqliteStore(path, filesystem=lambda _: "virtiofs")
@@ -256,7 +256,7 @@ class SmallDisk(SqliteStore):
         return db
 
 
-def test_a_full_disk_writes_nothing_by_halves(path: Path) -> None:
+def test_f11_a_full_disk_writes_nothing_by_halves(path: Path) -> None:
     with closing(SmallDisk(path, filesystem=local)) as store:
         lease = store.create("one", "autocoder", "", "alice")
         tape = write(store, lease, 5)
@@ -294,7 +294,7 @@ def test_small_sessions_make_a_small_file(path: Path) -> None:
     assert [entry.name for entry in path.parent.iterdir()] == ["tape.db"]
 
 
-def test_a_large_value_is_kept_once(path: Path) -> None:
+def test_f9_a_large_value_is_kept_once(path: Path) -> None:
     body = random.Random(1).randbytes(1 << 20)
     name = hashlib.sha256(body).hexdigest()
     with closing(open_store(path)) as store:

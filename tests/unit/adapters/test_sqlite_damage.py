@@ -163,7 +163,7 @@ def test_an_end_that_does_not_fit_is_found(
     assert read(path)[1].seq == found
 
 
-def test_events_beyond_the_end_are_found(path: Path, tape: list[StoredEvent]) -> None:
+def test_f12_events_beyond_the_end_are_found(path: Path, tape: list[StoredEvent]) -> None:
     change(path, "UPDATE sessions SET seq = 5, head = ? WHERE id = 'one'", tape[4].hash)
     events, complaint = read(path)
     assert (events, complaint.seq) == (tape[:5], 6)

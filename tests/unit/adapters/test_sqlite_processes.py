@@ -81,7 +81,7 @@ print([os.wait()[1] for _ in range(8)])
 """
 
 
-def test_eight_processes_open_an_absent_file(tmp_path: Path) -> None:
+def test_f2_eight_processes_open_an_absent_file(tmp_path: Path) -> None:
     path = tmp_path / "tape.db"
     (output,) = finish([start(EIGHT, path, "")])
     assert output.strip() == str([0] * 8)
@@ -119,7 +119,7 @@ def test_the_second_of_two_processes_on_one_session_is_refused_by_name(path: Pat
         write(store, store.acquire("one", current_owner()))
 
 
-def test_the_session_of_a_killed_process_goes_on_at_once(path: Path) -> None:
+def test_g9_the_session_of_a_killed_process_goes_on_at_once(path: Path) -> None:
     script = (
         ONE_SESSION + "while True: write(store, lease); print(store.sessions()[0].seq, flush=True)"
     )
@@ -139,7 +139,7 @@ def test_the_session_of_a_killed_process_goes_on_at_once(path: Path) -> None:
     child.communicate(timeout=60)
 
 
-def test_a_stopped_process_is_not_robbed(path: Path) -> None:
+def test_g13_a_stopped_process_is_not_robbed(path: Path) -> None:
     script = ONE_SESSION + "print('ready', flush=True); input()"
     child = start(script, path, "one")
     assert heard(child) == "ready"
@@ -205,14 +205,14 @@ print([row.seq for row in store.sessions()])
 )
 
 
-def test_a_forked_child_has_its_own_connection(path: Path) -> None:
+def test_f6_a_forked_child_has_its_own_connection(path: Path) -> None:
     (output,) = finish([start(FORKING, path, "parent")])
     assert output.strip() == "[53, 50]"
     with closing(SqliteStore(path)) as store:
         assert [len(list(store.read(name))) for name in ("parent", "child")] == [53, 50]
 
 
-def test_a_reader_sees_nothing_that_is_rolled_back(path: Path) -> None:
+def test_f13_a_reader_sees_nothing_that_is_rolled_back(path: Path) -> None:
     with closing(SqliteStore(path)) as store:
         tape = write(store, store.create("one", "autocoder", "", "alice"), 2)
         inside = threading.Event()

@@ -124,7 +124,7 @@ print(pack_request(BuildImage(spec=ImageSpec(base="b", requirements=names), seco
 """
 
 
-def test_keys_do_not_depend_on_the_hash_seed() -> None:
+def test_h13_keys_do_not_depend_on_the_hash_seed() -> None:
     keys = {
         subprocess.run(
             [sys.executable, "-c", KEYS],

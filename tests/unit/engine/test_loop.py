@@ -83,7 +83,7 @@ def test_a15_a_missing_sandbox_ends_the_session_before_a_model_is_paid() -> None
     assert "no podman here" in made.session.ending.reason
 
 
-def test_the_first_event_is_durable_before_anything_is_asked() -> None:
+def test_g14_the_first_event_is_durable_before_anything_is_asked() -> None:
     class Watching(FakeSandbox):
         async def build(self, spec: ImageSpec) -> ImageRef | BuildFailure:
             assert [record.event.name for record in read(store, ID)] == ["session_opened"]

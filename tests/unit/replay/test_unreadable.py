@@ -14,7 +14,7 @@ from tests.support.sessions import ID
 from tests.unit.replay.sessions import Script, broken, changed, code, played
 
 
-def test_an_event_of_a_newer_version_is_named(tape: TapeFile) -> None:
+def test_f17_an_event_of_a_newer_version_is_named(tape: TapeFile) -> None:
     for fields in ({"name": "dreamt"}, {"version": 2}):
         report = replay(changed(tape, 7, **fields), ID, keep_going=True)
         (found,) = report.differences
