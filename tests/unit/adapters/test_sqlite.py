@@ -102,7 +102,9 @@ class Watched(sqlite3.Connection):
         return super().execute(sql, *parameters)
 
 
-def test_f4_opening_a_finished_store_only_looks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_f4_opening_a_finished_store_only_looks(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with closing(open_store(path)), closing(sqlite3.connect(path)) as writer:
         writer.execute("BEGIN IMMEDIATE")  # nobody waits for this one
         monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Watched))
