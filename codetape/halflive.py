@@ -8,23 +8,22 @@ what the recorded answers cost a second time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Literal, cast
 
-from codetape import composition
 from codetape.adapters.llm.recorded import RecordedLlm
-from codetape.adapters.recordings import Recordings, recordings
+from codetape.adapters.recordings import Recording, Recordings, recordings
 from codetape.adapters.sandbox.recorded import RecordedSandbox
 from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.system import SystemClock
 from codetape.engine.loop import Engine, Observer
 from codetape.engine.ports import EventStore, Llm, Sandbox
 from codetape.engine.tape import Recorded
+from codetape.engines import Adapters, Run
 from codetape.replay.imports import put_tape, tape_of
 from codetape.replay.reading import Tape, open_tape
 from codetape.states.events import Cancelled, Noted, Paused, Resumed
 from codetape.states.session import Session
-from codetape.states.workflow import AUTOCODER
 from codetape.tapes import fork
 
 Live = Literal["sandbox", "model"]
@@ -48,28 +47,14 @@ async def half_live(
     ends the session, and its ending names what comes nearest. `llm` and `sandbox` stand for the real
     ones. Raises ValueError if there is no such model or sandbox.
     """
-    run = _HalfLive(tape, live, llm, sandbox)
     begin = tape.inherited + 1  # a fork is repeated from where it begins
-    other = fork(tape if live == "model" else _in_memory(tape), begin)
-    store = cast("EventStore", other.source)
-    try:
-        run.engine = Engine(
-            AUTOCODER,
-            store=store,
-            llm=run.llm,
-            sandbox=run.sandbox,
-            clock=SystemClock(),
-            boundary=composition.boundary_for(tape[1].session.job),
-            on_event=run.observed(on_event),
-            owner=composition.owner(),
-        )
-        if on_engine:
-            on_engine(run.engine)
-        await run.to_its_end(other.id)
-    finally:
-        if run.sandbox is not sandbox:
-            await run.sandbox.close()
-    return open_tape(store, other.id), run.recordings
+    recorded = [r for r in recordings(tape.source, tape.id) if r.seq > begin]
+    again = fork(tape if live == "model" else _in_memory(tape), begin)
+    store, person = cast("EventStore", again.source), _Person(tape, on_event)
+    run, used = _run(tape, live, again.id, store, recorded, (llm, sandbox), person, on_engine)
+    async with run:
+        await person.accompany(run.engine, again.id)
+    return open_tape(store, again.id), used
 
 
 def _in_memory(tape: Tape) -> Tape:
@@ -78,40 +63,60 @@ def _in_memory(tape: Tape) -> Tape:
     return open_tape(store, tape.id)
 
 
-class _HalfLive:
-    """One half recorded, one half real, and what a person did while the tape was made."""
+def _run(
+    tape: Tape,
+    live: Live,
+    session: str,
+    store: EventStore,
+    recorded: list[Recording],
+    given: tuple[Llm | None, Sandbox | None],
+    person: _Person,
+    on_engine: Watcher | None,
+) -> tuple[Run, Recordings]:
+    """Return the run of one real half and one recorded one, and what was recorded for the other."""
+    last = tape.session_at(-1)
+    # A run from the cache would not be live; what a recorded build was refused for is on the tape.
+    policy = last.job.package_policy if live == "sandbox" else "known"
+    chosen = {"sandbox": last.sandbox_name, "cache": "disable", "package_policy": policy}
+    job = last.job.model_copy(update=chosen)
+    old_llm, old_sandbox = RecordedLlm(recorded), RecordedSandbox(recorded)
+    llm, sandbox = given
+    adapters = Adapters(
+        store=store,
+        llm=llm if live == "model" else old_llm,
+        sandbox=(sandbox or job.sandbox) if live == "sandbox" else old_sandbox,
+        clock=SystemClock(),
+        package_policy="known",
+        on_event=person.observe,
+        on_engine=on_engine,
+    )
+    used = old_sandbox.recordings if live == "model" else old_llm.recordings
+    return Run(adapters, tape.rules, session, job, store), used
 
-    engine: Engine
 
-    def __init__(self, tape: Tape, live: Live, llm: Llm | None, sandbox: Sandbox | None) -> None:
-        session = tape.session_at(-1)
-        recorded = [r for r in recordings(tape.source, tape.id) if r.seq > tape.inherited + 1]
-        old_llm, old_sandbox = RecordedLlm(recorded), RecordedSandbox(recorded)
-        real = live == "sandbox"
-        self.llm = old_llm if real else composition.make_llm(llm, tape[1].session.job)
-        given = sandbox or session.sandbox_name
-        self.sandbox = composition.make_sandbox(given) if real else old_sandbox
-        self.recordings = old_llm.recordings if real else old_sandbox.recordings
-        events = [(step.seq, step.event) for step in tape]
+class _Person:
+    """Does again, after the same event, what a person did while the tape was made."""
+
+    def __init__(self, tape: Tape, on_event: Observer | None) -> None:
+        own = [(step.seq, step.event) for step in tape if not step.inherited]
         self._posts = {
-            seq - 1: event for seq, event in events if isinstance(event, Noted | Paused | Cancelled)
+            seq - 1: event for seq, event in own if isinstance(event, Noted | Paused | Cancelled)
         }
-        self._resumed: Iterator[Resumed] = iter([e for _, e in events if isinstance(e, Resumed)])
+        self._resumed = [event for _, event in own if isinstance(event, Resumed)]
+        self._on_event = on_event
+        self._engine: Engine | None = None
 
-    def observed(self, on_event: Observer | None) -> Observer:
-        """Return an observer that hands in what a person did after the same event."""
+    def observe(self, recorded: Recorded, session: Session) -> None:
+        """Hand in what came after this event; the fork's own first one is none of the tape's."""
+        event = self._posts.pop(recorded.seq - 1, None)
+        if event and self._engine:
+            self._engine.post(event)
+        if self._on_event:
+            self._on_event(recorded, session)
 
-        def observe(recorded: Recorded, session: Session) -> None:
-            # The fork's own first event is none of the tape's.
-            if event := self._posts.pop(recorded.seq - 1, None):
-                self.engine.post(event)
-            if on_event:
-                on_event(recorded, session)
-
-        return observe
-
-    async def to_its_end(self, session: str) -> None:
-        """Run, past the pauses that somebody ended."""
-        after = await self.engine.resume(session)
-        while after.paused and not after.done and (resumed := next(self._resumed, None)):
-            after = await self.engine.resume(session, resumed)
+    async def accompany(self, engine: Engine, session: str) -> None:
+        """Run a session, past the pauses that somebody ended."""
+        self._engine = engine
+        after = await engine.resume(session)
+        while after.paused and not after.done and self._resumed:
+            after = await engine.resume(session, self._resumed.pop(0))
