@@ -8,10 +8,12 @@ import hashlib
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+from codetape.adapters.sandbox.leftovers import Outputs
 from codetape.adapters.sandbox.runner import archive
 from codetape.engine.ports import Sandbox
 from codetape.states.values import (
@@ -101,7 +103,7 @@ class Remembering:
         self._sandbox = sandbox
         self._cache = cache
         self._use = use
-        self._place: Path | None = None
+        self._copies = Outputs(None, "")
 
     async def build(self, spec: ImageSpec) -> ImageRef | BuildFailure:
         """Build; see Sandbox."""
@@ -117,8 +119,7 @@ class Remembering:
         return outcome
 
     def _find(self, spec: RunSpec) -> RunOutcome | None:
-        self._place = self._place or Path(tempfile.mkdtemp(prefix="codetape-cached-"))
-        return self._cache.find(spec, Path(tempfile.mkdtemp(dir=self._place)))
+        return self._cache.find(spec, self._copies.place(uuid.uuid4().hex))
 
     async def close(self) -> None:
         """Close the sandbox, and remove the copies of outputs."""
@@ -127,8 +128,7 @@ class Remembering:
 
     async def forget(self) -> None:
         """Remove the copies of outputs."""
-        if self._place is not None:
-            await asyncio.to_thread(shutil.rmtree, self._place, ignore_errors=True)
+        await asyncio.to_thread(self._copies.close)
 
 
 def _copied(file: OutputFile, source: Path, target: Path) -> OutputFile:
