@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -148,6 +151,67 @@ class TwoStores(RuleBasedStateMachine):
         if done == "None":
             self.tapes.setdefault(session, []).append(event)
             self.blobs.add(blob)
+
+    @precondition(lambda self: self.holders)
+    @rule(data=st.data(), statement=st.integers(1, 9), body=BODIES)
+    def append_and_die(self, data: st.DataObject, statement: int, body: bytes) -> None:
+        """A process is killed at a statement of an append: the event is there, or nothing of it."""
+        session = data.draw(st.sampled_from(sorted(self.holders)))
+        tape, writer = self.tapes.get(session, []), self.holders[session]
+        event = make_event(session, len(tape) + 1, tape[-1].hash if tape else GENESIS)
+        name = hashlib.sha256(body).hexdigest()
+        child = os.fork()
+        if child == 0:
+            self.append_in_child(
+                self.sides[0].lease(writer, session, 0), event, {name: body}, statement
+            )
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) in (0, 1, -signal.SIGKILL)
+        if (
+            outcome(partial(read, session=session, after=len(tape)), self.sides[0])
+            == f"[{event!r}]"
+        ):
+            memory = self.sides[1]
+            memory.store.append(memory.lease(writer, session, 0), event, {name: body})
+            self.tapes.setdefault(session, []).append(event)
+            self.blobs.add(name)
+
+    def append_in_child(
+        self, lease: Lease, event: StoredEvent, blobs: dict[str, bytes], statement: int
+    ) -> None:
+        """Append, and be killed at the `statement`-th statement; never returns."""
+        left = iter(range(statement))
+
+        def trace(_: str) -> None:
+            if next(left, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            with self.sqlite._using() as db:
+                db.set_trace_callback(trace)
+            self.sqlite.append(lease, event, blobs)
+            os._exit(0)
+        except StoreError:
+            os._exit(1)
+
+    @precondition(lambda self: self.holders)
+    @rule(data=st.data(), spare=st.integers(0, 2))
+    def append_on_a_full_disk(self, data: st.DataObject, spare: int) -> None:
+        """What does not fit is refused whole, and what is there stays."""
+        session = data.draw(st.sampled_from(sorted(self.holders)))
+        tape, writer = self.tapes.get(session, []), self.holders[session]
+        event = make_event(session, len(tape) + 1, tape[-1].hash if tape else GENESIS)
+        body = os.urandom(200_000)
+        name, lease = hashlib.sha256(body).hexdigest(), self.sides[0].lease(writer, session, 0)
+        with self.sqlite._using() as db:
+            (pages,) = db.execute("PRAGMA page_count").fetchone()
+            db.execute(f"PRAGMA max_page_count = {pages + spare}")
+        try:
+            with pytest.raises(StoreError):
+                self.sqlite.append(lease, event, {name: body})
+        finally:
+            with self.sqlite._using() as db:
+                db.execute(f"PRAGMA max_page_count = {2**30}")
 
     @rule(body=BODIES)
     def put_blob(self, body: bytes) -> None:
