@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any
 
 from codetape import composition, validation
@@ -19,6 +20,8 @@ def changed(job: Job, changes: Mapping[str, Any]) -> Job:
     """Return the job with `changes` made. Raises ValueError, which names the field that is wrong."""
     for name, value in changes.items():
         made, _ = _known(name)
+        if isinstance(value, float) and not isfinite(value):
+            raise ValueError(f"{name}: {value} is no limit; leave it out, or give a number")
         job = Job.model_validate({**dict(job), **made(job, value)})
     return job
 
