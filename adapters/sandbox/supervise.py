@@ -83,8 +83,12 @@ class Prefix(Kept):
 
     def add(self, data: bytes) -> None:
         """Append a chunk as long as there is room."""
+        self.total += len(data)
         self._head += data[: self._half - len(self._head)]
-        self.total = len(self._head)
+
+    def bytes(self) -> bytes:
+        """Return what was kept, without a word about the rest."""
+        return bytes(self._head)
 
 
 class Wish:
@@ -210,7 +214,7 @@ class _Listener:
         self._process = process
         self._wish = wish
         self._watch = launch.watch
-        self._flood = FLOOD * launch.keep
+        self._most = (FLOOD * launch.keep, FLOOD * launch.keep, MOST)
         self._selector = stack.enter_context(selectors.DefaultSelector())
         self._selector.register(wish, selectors.EVENT_READ)
         self._ending = _pidfd(process)
@@ -243,7 +247,7 @@ class _Listener:
                 return "cancelled"
             if self._has_ended(ready):
                 return "exit"
-            if any(stream.total > self._flood for stream in self.streams[:2]):
+            if any(s.total > most for s, most in zip(self.streams, self._most, strict=True)):
                 return "output"
 
     def _has_ended(self, ready: list[int]) -> bool:

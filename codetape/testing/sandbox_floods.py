@@ -39,6 +39,23 @@ class FloodContract(SandboxCase):
         assert outcome.too_much_output
         assert outcome.stdout == "HEAD\n"
 
+    @pytest.mark.slow
+    def test_a_report_without_end_ends_as_that_too(self, make: Runs) -> None:
+        tests = """
+            import os
+            def test_a():
+                while True:
+                    for descriptor in range(3, 64):
+                        try:
+                            os.write(descriptor, b"x" * 65536)
+                        except OSError:
+                            pass
+        """
+        outcome = make.tests(tests, limits=Limits(seconds=60.0))
+        assert (outcome.too_much_output, outcome.timed_out) == (True, False)
+        assert outcome.report is not None
+        assert not outcome.report.finished
+
     def test_what_was_cut_is_counted(self, make: Runs) -> None:
         code = "import sys\nprint('x' * 999_999)\nsys.stderr.write('little')"
         outcome = make.script(code, limits=Limits(output=10_000))

@@ -146,10 +146,12 @@ class Watch:
             self._killed = "memory"
         elif self._disk.used_up():
             self._killed = "disk"
-        elif any(
-            s.total > FLOOD * self._job["output"] for s in self._streams if s.name != "report"
-        ):
+        elif any(stream.total > self._most(stream.name) for stream in self._streams):
             self._killed = "output"
+
+    def _most(self, name: str) -> int:
+        """How many bytes may come through a pipe before the run is ended for it."""
+        return REPORT if name == "report" else FLOOD * int(self._job["output"])
 
     def _drain(self) -> None:
         """Read the rest: all writers are gone, so the pipes come to their end."""
