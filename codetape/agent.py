@@ -39,8 +39,9 @@ class AutoCoderAgent:
     (what the index has), "cautious" (a person is asked about young packages and names that resemble a
     popular one), "ask" (about all), or a function of a Package that returns "allow", "deny", "ask" or
     a Decision. A session that has to ask pauses; `resume(…, allow=…, deny=…)` answers.
-    `cache` says what `result.run` does with equal runs: "auto" takes them from the cache, "override"
-    runs and keeps anew, "disable" does neither.
+    `cache` says what is done about equal runs (code, tests, image, inputs), of tests in one of our
+    sandboxes and of `result.run`: "auto" takes them from the cache, and the event or outcome says so;
+    "override" runs and keeps anew, "disable" does neither.
 
     Arguments are checked when a session starts; ValueError names the one that is wrong.
     """

@@ -11,7 +11,10 @@ import pytest
 
 from codetape import File, RunFailed
 from codetape.adapters.sandbox.fake import FakeSandbox, ended, passed
+from codetape.adapters.store.memory import MemoryStore
 from codetape.cache import Remembering, RunCache, key_of
+from codetape.engine.tape import read
+from codetape.states.events import TestsPassed
 from codetape.states.values import HostFile, ImageRef, OutputFile, RunOutcome, RunSpec, TextFile
 from tests.unit.codetape.test_agent import agent
 from tests.unit.codetape.test_running import wrote
@@ -173,3 +176,27 @@ def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path) -> None:
     (tmp_path / "c").write_text("a file where the folder should be")
     RunCache(tmp_path / "c").keep(script("x"), RunOutcome(exit_status=0))
     assert RunCache(tmp_path / "c" / "d").find(script("x"), tmp_path) is None
+
+
+@pytest.mark.parametrize(("cache", "runs"), [("auto", 1), ("override", 2), ("disable", 2)])
+def test_equal_tests_of_two_sessions_run_once_and_the_event_says_so(
+    monkeypatch: pytest.MonkeyPatch, cache: str, runs: int
+) -> None:
+    made: list[FakeSandbox] = []
+
+    def make(*_: object, **__: object) -> FakeSandbox:
+        made.append(FakeSandbox())
+        return made[-1]
+
+    monkeypatch.setattr("codetape.composition.make_sandbox", make)
+
+    def tested() -> RunOutcome:
+        store = MemoryStore()
+        result = agent(sandbox="bubblewrap", cache=cache, store=store).generate("Add.")
+        events = [record.event for record in read(store, result.session)]
+        (run,) = [event.run for event in events if isinstance(event, TestsPassed)]
+        return run
+
+    first, second = tested(), tested()
+    assert (first.cached, second.cached) == (False, cache == "auto")
+    assert sum(len(each.runs) for each in made) == runs
