@@ -174,6 +174,41 @@ def test_f12_events_beyond_the_end_are_found(path: Path, tape: list[StoredEvent]
     assert read(path)[1].seq == 6
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("parent", None), ("parent", "nobody"), ("parent", "fork"), ("parent", "two"),
+        ("parent_seq", None), ("parent_seq", "many"), ("parent_seq", 0), ("parent_seq", -5),
+        ("parent_seq", 4), ("parent_seq", 6), ("parent_seq", 2**40), ("seq", 5), ("seq", 2**40),
+    ],
+)  # fmt: skip
+def test_a_lineage_that_was_changed_is_found(
+    path: Path, tape: list[StoredEvent], column: str, value: object
+) -> None:
+    with closing(SqliteStore(path)) as store:
+        write(store, store.fork("fork", "one", 5, "bob"), 2)
+        assert [event.hash for event in store.read("fork")][:5] == [e.hash for e in tape[:5]]
+    change(path, f"UPDATE sessions SET {column} = ? WHERE id = 'fork'", value)
+    with closing(SqliteStore(path)) as store:
+        with pytest.raises(DamagedTape) as caught:
+            list(store.read("fork"))
+        assert caught.value.session == "fork"
+        assert list(store.read("one")) == tape
+
+
+@pytest.mark.parametrize("seq", [1, 3, 5])
+def test_damage_of_an_inherited_event_is_found_in_parent_and_fork(
+    path: Path, tape: list[StoredEvent], seq: int
+) -> None:
+    with closing(SqliteStore(path)) as store:
+        write(store, store.fork("fork", "one", 5, "bob"), 2)
+    change(path, "DELETE FROM events WHERE session = 'one' AND seq = ?", seq)
+    for session in ("one", "fork"):
+        with closing(SqliteStore(path)) as store, pytest.raises(DamagedTape) as caught:
+            list(store.read(session))
+        assert (caught.value.session, caught.value.seq) == (session, seq)
+
+
 def test_a_session_without_its_row_is_found(path: Path, tape: list[StoredEvent]) -> None:
     change(path, "DELETE FROM sessions WHERE id = 'one'")
     assert read(path)[1].seq == 1
@@ -210,11 +245,12 @@ def test_another_body_in_the_place_of_a_blob_is_found(path: Path, tape: list[Sto
             store.get_blob(BLOB)
 
 
+@pytest.mark.parametrize("flips", [300, pytest.param(5000, marks=pytest.mark.slow)])
 def test_a_flipped_bit_of_the_file_is_reported_or_harmless(
-    path: Path, tape: list[StoredEvent]
+    path: Path, tape: list[StoredEvent], flips: int
 ) -> None:
-    whole, chance, reported = path.read_bytes(), random.Random(7), 0
-    for _ in range(500):
+    whole, chance, reported = path.read_bytes(), random.Random(flips), 0
+    for _ in range(flips):
         bit = chance.randrange(len(whole) * 8)
         damaged = bytearray(whole)
         damaged[bit // 8] ^= 1 << bit % 8
@@ -225,4 +261,4 @@ def test_a_flipped_bit_of_the_file_is_reported_or_harmless(
                 assert store.get_blob(BLOB) == BODY, bit
         except (StoreError, KeyError, ValueError):
             reported += 1
-    assert reported > 50
+    assert reported > flips / 10
