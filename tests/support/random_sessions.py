@@ -44,6 +44,7 @@ class RandomWorld:
         brought = self._brought(lambda q: isinstance(q, r.ModelRequest) and q.call == call)
         if isinstance(brought, CallFailure):
             raise LlmError(brought)
+        assert isinstance(brought, Answer)
         return brought
 
     async def build(self, spec: Any) -> Any:
