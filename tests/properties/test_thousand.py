@@ -21,7 +21,7 @@ from codetape.replay.replayer import replay
 from codetape.states.machine import State
 from tests.support.random_sessions import resume, start, workflow_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 SESSIONS = 1000
 
