@@ -56,7 +56,7 @@ def _value(declared: Declared, file: OutputFile | None) -> Any:
     text = Path(file.path).read_text(encoding="utf-8", errors="replace")
     try:
         return _READERS[declared.type](text if declared.type == "str" else text.strip())
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, OverflowError):
         raise ValueError(f"output {declared.name} is no {declared.type}: {text[:200]!r}") from None
 
 

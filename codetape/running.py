@@ -5,15 +5,15 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from codetape import composition
+from codetape.arguments import arguments_of
 from codetape.cache import Remembering, RunCache
+from codetape.engine.boundary import Boundary
 from codetape.engine.ports import Sandbox
 from codetape.outputs import typed
-from codetape.states.job import Declared, Job
 from codetape.states.session import Session
 from codetape.states.values import (
     BuildFailure,
@@ -24,9 +24,6 @@ from codetape.states.values import (
     RunSpec,
     TextFile,
 )
-from codetape.values import Dir, File
-
-INPUTS = "/var/inputs"
 
 
 class RunFailed(RuntimeError):
@@ -48,7 +45,27 @@ async def run_solution(
     Raises ValueError for a wrong input, RunFailed for code that fails, SandboxBroken.
     """
     job = session.job
-    arguments, files = _arguments(job, inputs)
+    boundary = composition.boundary_for(job)
+    with tempfile.TemporaryDirectory(prefix="codetape-inputs-") as folder:
+        arguments, files = arguments_of(job, inputs, Path(folder))
+        target = _target(output_dir)
+        ran = await _ran(session, sandbox, arguments, files, target)
+    outcome = _without_secrets(boundary, ran)
+    _check(outcome)
+    try:
+        return typed(job.outputs, {file.name: file for file in outcome.outputs}), outcome
+    except ValueError as error:
+        raise RunFailed(boundary.text(str(error)), outcome) from None
+
+
+async def _ran(
+    session: Session,
+    sandbox: str | Sandbox,
+    arguments: tuple[str, ...],
+    files: tuple[HostFile, ...],
+    target: Path,
+) -> RunOutcome:
+    job = session.job
     made = composition.make_sandbox(
         sandbox, session=session.id, registry_secret=job.registry_secret
     )
@@ -56,14 +73,15 @@ async def run_solution(
     runs = Remembering(made, cache, job.cache)
     try:
         spec = _spec(session, await _image(runs, session), arguments, files)
-        outcome = _moved(await runs.run(spec), output_dir)
+        return _moved(await runs.run(spec), target)
     finally:
         await (runs.forget() if made is sandbox else runs.close())
-    _check(outcome)
-    try:
-        return typed(job.outputs, {file.name: file for file in outcome.outputs}), outcome
-    except ValueError as error:
-        raise RunFailed(str(error), outcome) from None
+
+
+def _without_secrets(boundary: Boundary, ran: RunOutcome) -> RunOutcome:
+    """Clean what the code printed, which may end in a log; outputs and their paths stay as they are."""
+    cleaned = boundary.clean(ran.model_copy(update={"outputs": ()}))
+    return cleaned.model_copy(update={"outputs": ran.outputs})
 
 
 async def _image(sandbox: Sandbox, session: Session) -> ImageRef:
@@ -94,74 +112,18 @@ def _spec(
     )
 
 
-def _arguments(job: Job, given: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[HostFile, ...]]:
-    known = {d.name for d in job.inputs}
-    for name in given:
-        if name not in known:
-            raise ValueError(f"{name}: there is no such input; there are {_listed(known)}")
-    arguments: list[str] = []
-    files: list[HostFile] = []
-    for declared in job.inputs:
-        value, file = _argument(declared, job, given)
-        arguments += [f"--{declared.name}", value]
-        files += [file] if file else []
-    return tuple(arguments), tuple(files)
-
-
-def _argument(
-    declared: Declared, job: Job, given: Mapping[str, Any]
-) -> tuple[str, HostFile | None]:
-    samples = {sample.name: sample.path for sample in job.samples}
-    value = given.get(declared.name, samples.get(declared.name))
-    if value is None:
-        raise ValueError(f"{declared.name}: this input has no value and no sample")
-    if declared.type in {"File", "Dir"}:
-        file = _host_file(declared, value)
-        return f"{INPUTS}/{file.name}", file
-    return _text(declared, value), None
-
-
-def _host_file(declared: Declared, value: Any) -> HostFile:
-    path = value.path if isinstance(value, File | Dir) else Path(value).expanduser()
-    if not path.exists():
-        raise ValueError(f"{declared.name}: there is no file {path}")
-    return HostFile(name=declared.name + path.suffix, path=str(path.resolve()))
-
-
-def _text(declared: Declared, value: Any) -> str:
-    """Return a value as the text of an option, after checking that it has its type."""
-    try:
-        match declared.type:
-            case "int":
-                return str(int(value))
-            case "float":
-                return repr(float(value))
-            case "bool":
-                return str(value).lower() if isinstance(value, bool) else _bool_text(value)
-            case "datetime":
-                return (value if isinstance(value, datetime) else _moment(value)).isoformat()
-            case "timedelta":
-                seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
-                return repr(seconds)
-    except (TypeError, ValueError):
-        raise ValueError(f"{declared.name}: {value!r} is no {declared.type}") from None
-    return str(value)
-
-
-def _bool_text(value: Any) -> str:
-    if str(value).lower() not in {"true", "false"}:
-        raise ValueError
-    return str(value).lower()
-
-
-def _moment(value: Any) -> datetime:
-    return datetime.fromisoformat(str(value))
-
-
-def _moved(outcome: RunOutcome, output_dir: str | Path | None) -> RunOutcome:
-    """Put outputs where the caller wants them, before the sandbox goes away."""
+def _target(output_dir: str | Path | None) -> Path:
+    """Make the folder for outputs, before the run: afterwards what came out would be lost."""
     target = Path(output_dir) if output_dir else Path(tempfile.mkdtemp(prefix="codetape-outputs-"))
-    target.mkdir(parents=True, exist_ok=True)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"output_dir: {target}: {error.strerror}") from None
+    return target
+
+
+def _moved(outcome: RunOutcome, target: Path) -> RunOutcome:
+    """Put outputs where the caller wants them, before the sandbox goes away."""
     moved = tuple(_moved_file(file, target) for file in outcome.outputs)
     return outcome.model_copy(update={"outputs": moved})
 
@@ -188,7 +150,3 @@ def _check(outcome: RunOutcome) -> None:
     if outcome.exit_status != 0:
         tail = outcome.stderr.strip()[-2000:]
         raise RunFailed(f"the code ended with exit status {outcome.exit_status}\n{tail}", outcome)
-
-
-def _listed(names: set[str]) -> str:
-    return ", ".join(sorted(names)) or "none"

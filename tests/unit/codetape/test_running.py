@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -187,6 +190,101 @@ ONCE = result(SANDBOX, inputs={"x": float, "n": int})
 @given(st.floats(allow_nan=False), st.integers())
 def test_numbers_reach_the_script_as_they_are(x: float, n: int) -> None:
     ONCE.run(x=x, n=n)
-    arguments = SANDBOX.runs[-1].arguments
-    assert float(arguments[1]) == x
-    assert int(arguments[3]) == n
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--x", type=float)
+    parser.add_argument("--n", type=int)
+    read = parser.parse_args(SANDBOX.runs[-1].arguments)
+    assert (read.x, read.n) == (x, n)
+
+
+TEXTS = FakeSandbox()
+TEXT = result(TEXTS, inputs={"text": str})
+TYPED = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
+
+
+@given(TYPED | TYPED.map("-".__add__) | TYPED.map("--".__add__))
+def test_texts_reach_the_script_as_they_are(text: str) -> None:
+    """argparse takes a word that begins with a dash for an option, unless it is told."""
+    TEXT.run(text=text)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--text")
+    assert parser.parse_args(TEXTS.runs[-1].arguments).text == text
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800", "x" * 131_072])
+def test_a_text_that_can_be_no_option_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^text: "):
+        TEXT.run(text=text)
+
+
+@pytest.mark.parametrize(
+    ("declared", "value"),
+    [
+        (int, math.inf),
+        (int, 3.7),
+        (float, 10**400),
+        (timedelta, math.inf),
+        (timedelta, math.nan),
+        (datetime, pd.NaT),
+        (File, 5),
+        (File, b"x"),
+        (File, ""),
+        (File, "/"),
+        (Dir, __file__),
+    ],
+)
+def test_a_value_that_its_type_cannot_hold_is_refused_before_the_run(
+    declared: type, value: Any
+) -> None:
+    sandbox = FakeSandbox()
+    made = result(sandbox, inputs={"given": declared})
+    runs = len(sandbox.runs)
+    with pytest.raises(ValueError, match=r"^given: "):
+        made.run(given=value)
+    assert len(sandbox.runs) == runs
+
+
+def test_a_data_frame_is_an_input_as_it_is_a_sample() -> None:
+    seen: list[str] = []
+
+    def read(spec: RunSpec) -> RunOutcome:
+        seen.append(Path(spec.host_files[0].path).read_text())
+        return ended()
+
+    made = result(FakeSandbox(runs=[passed(), read]), samples={"t": pd.DataFrame({"a": [1]})})
+    made.run(t=pd.DataFrame({"a": [2]}))
+    assert seen == ["a\n2\n"]
+
+
+def test_a_folder_for_outputs_that_cannot_be_made_is_said_before_the_run(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    sandbox = FakeSandbox()
+    made = result(sandbox)
+    runs = len(sandbox.runs)
+    with pytest.raises(ValueError, match=r"^output_dir: "):
+        made.run(output_dir=tmp_path / "file")
+    assert len(sandbox.runs) == runs
+
+
+def test_what_the_code_printed_is_told_without_secrets(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("THE_PASSWORD", "canary-4711")
+    fails = RunOutcome(exit_status=1, stdout="canary-4711", stderr="died of canary-4711")
+    wrong = wrote(tmp_path / "out", {"n": "canary-4711"})
+    sandbox = FakeSandbox(runs=[passed(), fails, wrong])
+    made = agent(sandbox=sandbox, secrets=["THE_PASSWORD"]).generate("x", outputs={"n": int})
+    for _ in range(2):
+        with pytest.raises(RunFailed) as caught:
+            made.run()
+        assert "canary" not in f"{caught.value}{caught.value.outcome}"
+        assert "<secret THE_PASSWORD>" in str(caught.value)
+
+
+@pytest.mark.parametrize(("declared", "text"), [(timedelta, "inf"), (timedelta, "1e300")])
+def test_an_output_beyond_its_type_is_a_failed_run(
+    tmp_path: Path, declared: type, text: str
+) -> None:
+    sandbox = FakeSandbox(runs=[passed(), wrote(tmp_path / "out", {"x": text})])
+    with pytest.raises(RunFailed, match="output x is no timedelta"):
+        result(sandbox, outputs={"x": declared}).run()
