@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import appends, replays, sessions, startup
+from benchmarks import appends, replays, sessions, startup, tapes
 from benchmarks.figures import Figure, heading, line, missed
 
 
@@ -42,6 +42,7 @@ def _figures(folder: Path, *, quick: bool) -> Iterator[Figure]:
     yield from replays.speed(folder, sessions=2 if quick else 60)
     yield from sessions.happy_path(2 if quick else 20)
     yield sessions.on_disk(folder)
+    yield from tapes.figures(folder, quick=quick)
     yield from startup.waits(1 if quick else 11)
 
 
