@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ class Artifacts:
 
 def paths(project: Path, began: str) -> tuple[Path, Path]:
     """Return where the tool and its report of a session go that began then, in ISO 8601."""
-    stamp = began[:19].replace("-", "").replace(":", "").replace("T", "_")
+    stamp = re.sub(r"[-:]", "", began[:26]).replace("T", "_").replace(".", "_")
     folder = project / FOLDER
     return folder / f"{stamp}_tool.py", folder / f"{stamp}_tool_implementation.md"
 

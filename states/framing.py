@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from pydantic import JsonValue
 
 from codetape.states.answers import SHAPES, schema_text
 from codetape.states.session import Session
 from codetape.states.values import LlmCall, Message
 
+NONE: Mapping[str, JsonValue] = MappingProxyType({})
+
 LONGEST_TEXT = 6000
 """Characters of an error, a log or a captured output in a prompt."""
 
 
-def call(s: Session, kind: str, role: str, parts: list[str], *, model: str = "") -> LlmCall:
+def call(
+    s: Session,
+    kind: str,
+    role: str,
+    parts: list[str],
+    *,
+    model: str = "",
+    parameters: Mapping[str, JsonValue] = NONE,
+) -> LlmCall:
     """Return a call of `kind`. One that has a shape is asked for JSON, others for plain text.
 
-    `model` takes the place of the one that the job names for the kind.
+    `model` and `parameters` go before what the job says of the kind and of all calls.
     """
     shaped = kind in SHAPES
     system = [s.job.system_prompt, role, _answer_shape(kind) if shaped else ""]
@@ -28,7 +41,7 @@ def call(s: Session, kind: str, role: str, parts: list[str], *, model: str = "")
             *_answer_repair(s, kind),
         ),
         answer_schema=schema_text(kind) if shaped else None,
-        parameters=s.job.parameters,
+        parameters={**s.job.parameters, **parameters},
         seconds=min(s.job.call_seconds, s.job.budget.seconds or s.job.call_seconds),
     )
 

@@ -67,11 +67,15 @@ LANES = {
 
 
 class Persona(Value):
-    """Somebody who is asked in turn; `directive` says as whom, `model` is their own if it is set."""
+    """Somebody who is asked in turn; `directive` says as whom.
+
+    `model` and `temperature` are their own where they are set.
+    """
 
     name: str
     directive: str
     model: str = ""
+    temperature: float | None = None
 
 
 class Price(Value):

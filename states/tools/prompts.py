@@ -31,7 +31,9 @@ def persona(s: ToolSession, who: Persona, *, last: bool) -> LlmCall:
     """Ask a persona, who is told what the ones before found."""
     parts = [*_request(s), *_findings(s)]
     parts.append("Write the whole file." if last else "Say what you find.")
-    return call(s, who.name, who.directive, parts, model=_model(s, who, last=last))
+    own = {} if who.temperature is None else {"temperature": who.temperature}
+    model = _model(s, who, last=last)
+    return call(s, who.name, who.directive, parts, model=model, parameters=own)
 
 
 def _model(s: ToolSession, who: Persona, *, last: bool) -> str:

@@ -51,7 +51,7 @@ def maker(tmp_path: Path, script: Mapping[str, Any] = SCRIPT, **options: Any) ->
 def test_a_tool_is_made_and_its_files_are_there(tmp_path: Path) -> None:
     tool = maker(tmp_path).make("Count words.")
     assert (tool.status, tool.harness_status, tool.error) == ("passed", "passed", None)
-    assert tool.path == tmp_path / "log-tools/implementation/20250101_000002_tool.py"
+    assert tool.path == tmp_path / "log-tools/implementation/20250101_000002_000000_tool.py"
     assert tool.path.read_text() == TOOL == tool.code
     assert tool.report_path is not None
     report = tool.report_path.read_text()

@@ -69,11 +69,14 @@ def test_a_persona_is_told_what_the_ones_before_found_and_the_date() -> None:
 
 
 def test_personas_are_data() -> None:
-    critic = Persona(name="critic", directive="You find fault.", model="other/model")
+    critic = Persona(
+        name="critic", directive="You find fault.", model="other/model", temperature=0.9
+    )
     driven = drive(JOB.model_copy(update={"personas": (*PERSONAS[:1], critic, PERSONAS[1])}))
     driven.says(DESIGN)
     call = next(iter(driven.workflow.wanted(driven.session))).call  # type: ignore[attr-defined]
     assert (call.kind, call.model) == ("critic", "other/model")
+    assert call.parameters == {"temperature": 0.9}
     driven.says("It has no help.").says(fenced(TOOL))
     assert driven.kinds == ["tool_architect", "critic", "tool_implementer"]
 
