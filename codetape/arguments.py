@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from codetape.description.frames import frame_of, is_frame
+from codetape.description.frames import frame_of, is_frame, write
 from codetape.states.job import Declared, Job
 from codetape.states.values import HostFile
 from codetape.values import Dir, File
@@ -72,8 +72,7 @@ def _written(name: str, value: Any, folder: Path) -> Any:
     """Return a value as it is, or where the data frame that it is was written."""
     if not is_frame(value):
         return value
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    frame_of(name, value).to_csv(folder / f"{name}.csv", index=False)
+    write(frame_of(name, value), folder / f"{name}.csv")
     return folder / f"{name}.csv"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -79,8 +80,15 @@ def _values(kind: str, filled: Any) -> list[str]:
 
 
 def _numbers(filled: Any) -> str:
-    low, quarter, middle, three, high = filled.astype(float).quantile([0, 0.25, 0.5, 0.75, 1])
-    return f"from {low:g} to {high:g}, quartiles {quarter:g}, {middle:g}, {three:g}"
+    numbers = filled.astype(float)
+    finite = numbers[numbers.abs() != math.inf]
+    if len(finite) == 0:
+        return "infinite"
+    quartiles = ", ".join(map(number, finite.quantile([0.25, 0.5, 0.75])))
+    infinite = len(numbers) - len(finite)
+    more = f", {infinite:,} infinite" if infinite else ""
+    low, high = (filled.min(), filled.max()) if not infinite else (finite.min(), finite.max())
+    return f"from {number(low)} to {number(high)}, quartiles {quartiles}{more}"
 
 
 def _listed(filled: Any) -> list[str]:
@@ -104,6 +112,18 @@ def _form(texts: Any) -> str | None:
         if all(pattern.fullmatch(text) for text in stripped):
             return name
     return None
+
+
+def number(value: Any) -> str:
+    """Return a number as it is written: whole ones by each digit, for they may be dates or keys."""
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{float(value):.6g}"
+
+
+def label(name: Any) -> str:
+    """Return the name of a column; one that would break the line it stands in is quoted."""
+    text = str(name)
+    plain = text.isprintable() and text == text.strip() and len(text) <= LONGEST_VALUE
+    return text if plain and text else shown(text)
 
 
 def shown(value: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from codetape.description.frames import library
+from codetape.description.frames import MissingLibrary, indexed, library, named
+from codetape.description.texts import Text, has_unnamed, separator_of, text_of
 
 LARGEST_READ = 8 << 20
 """Bytes of a text file that are read to describe it."""
@@ -19,10 +21,13 @@ MOST_ROWS = 50_000
 
 @dataclass(frozen=True)
 class Table:
-    """A frame of pandas; `partial` says in words what was left out, empty if nothing was."""
+    """A frame of pandas; `words` say how its file has to be read, and what was left out of it."""
 
     frame: Any
-    partial: str = ""
+    words: str = ""
+
+
+_ZEROS_FIRST = r"\s*[-+]?0\d"
 
 
 def table_of(path: Path) -> Table | None:
@@ -31,11 +36,12 @@ def table_of(path: Path) -> Table | None:
     if read is None or path.stat().st_size == 0:
         return None
     try:
-        return read(path)
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        if "codetape[data]" in str(error):
-            raise
+        table = read(path)
+    except MissingLibrary:
+        raise
+    except Exception:  # noqa: BLE001 - readers raise what they like about a file that is broken
         return None  # named like a table and not one: its first lines tell more than an error
+    return table and replace(table, frame=named(table.frame))
 
 
 def needs_readers(path: Path) -> bool:
@@ -47,25 +53,39 @@ def _pandas(path: Path) -> Any:
     return library("pandas", f"samples: {path.name} is a table, which needs pandas to be described")
 
 
-def _delimited(path: Path) -> Table:
-    separator = "\t" if path.suffix.lower() == ".tsv" else None
-    text, partial = _head(path)
-    frame = _pandas(path).read_csv(io.StringIO(text), sep=separator or ",", nrows=MOST_ROWS)
-    return Table(frame, partial or _cut(len(frame)))
+def _delimited(path: Path) -> Table | None:
+    pandas, head = _pandas(path), _head(path)
+    tabs = path.suffix.lower() == ".tsv"
+    separator = "\t" if tabs else separator_of(head.text)
+    options = {"sep": separator, "nrows": MOST_ROWS}
+    if has_unnamed(head.text, separator):
+        return None  # pandas would name the fields from the last one on; its words would lie
+    frame = pandas.read_csv(io.StringIO(head.text), **options)
+    texts = pandas.read_csv(io.StringIO(head.text), **options, dtype=str)
+    for place, name in enumerate(frame.columns):
+        if texts.iloc[:, place].str.match(_ZEROS_FIRST).any():
+            frame[name] = texts.iloc[:, place]  # 00123 is no number, but a name in digits
+    told = f"Its fields are separated by {separator!r}." if separator != "," and not tabs else ""
+    return Table(frame, _joined(told, head.words, _cut(len(frame))))
 
 
-def _lines(path: Path) -> Table:
-    text, partial = _head(path)
-    frame = _pandas(path).read_json(io.StringIO(text), lines=True, nrows=MOST_ROWS)
-    return Table(frame, partial or _cut(len(frame)))
+def _lines(path: Path) -> Table | None:
+    head = _head(path)
+    if not head.text.lstrip().startswith("{"):
+        return None
+    frame = _pandas(path).read_json(io.StringIO(head.text), lines=True, nrows=MOST_ROWS)
+    return Table(frame, _joined(head.words, _cut(len(frame))))
 
 
 def _json(path: Path) -> Table | None:
-    text, partial = _head(path)
-    if partial:
+    if path.stat().st_size > LARGEST_READ:
         return None  # half a document is no document
-    frame = _pandas(path).read_json(io.StringIO(text), orient="records")
-    return Table(frame.head(MOST_ROWS), _cut(len(frame)))
+    pandas, head = _pandas(path), _head(path)
+    records = json.loads(head.text)
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        return None  # an object, or a list of values: pandas would make some table of it
+    frame = pandas.read_json(io.StringIO(head.text), orient="records")
+    return Table(frame.head(MOST_ROWS), _joined(head.words, _cut(len(frame))))
 
 
 def _parquet(path: Path) -> Table:
@@ -78,26 +98,47 @@ def _parquet(path: Path) -> Table:
             batch.to_pandas() if batch is not None else file.schema_arrow.empty_table().to_pandas()
         )
     left = f"The file has {total:,} rows; the first {len(frame):,} were read."
-    return Table(frame, left if total > len(frame) else "")
+    index = [str(name) for name in frame.index.names if name is not None]
+    told = f"pandas reads its columns {', '.join(index)} as the index." if index else ""
+    table = indexed(frame) if index else frame
+    return Table(table, _joined(told, left if total > len(frame) else ""))
 
 
 def _excel(path: Path) -> Table:
-    library("openpyxl", f"samples: {path.name} is an Excel sheet, which needs openpyxl")
-    frame = _pandas(path).read_excel(path, nrows=MOST_ROWS)
-    return Table(frame, _cut(len(frame)))
+    pandas = _pandas(path)
+    old = path.suffix.lower() == ".xls"
+    library(
+        "xlrd" if old else "openpyxl",
+        f"samples: {path.name} is an Excel sheet, which needs " + ("xlrd" if old else "openpyxl"),
+    )
+    with pandas.ExcelFile(path) as book:
+        sheets = [str(name) for name in book.sheet_names]
+        frame = pandas.read_excel(book, nrows=MOST_ROWS)
+    others = ", ".join(map(repr, sheets[1:]))[:1000]
+    told = f"This is the first sheet, {sheets[0]!r}; others are {others}." if others else ""
+    return Table(frame, _joined(told, _cut(len(frame))))
 
 
-def _head(path: Path) -> tuple[str, str]:
-    """Return the text of a file, or its first whole lines and the words that say so."""
+def _head(path: Path) -> Text:
+    """Return the text of a file, or its first whole lines and the words that say so.
+
+    Raises ValueError if it is no text, or if its first line is longer than what is read.
+    """
     with path.open("rb") as file:
         content = file.read(LARGEST_READ + 1)
-    if len(content) <= LARGEST_READ:
-        return content.decode("utf-8-sig"), ""
-    lines = content[:LARGEST_READ].rpartition(b"\n")[0] + b"\n"
-    size = path.stat().st_size
-    return lines.decode(
-        "utf-8-sig"
-    ), f"The file has {size:,} bytes; the first {len(lines):,} were read."
+    cut = len(content) > LARGEST_READ
+    lines = content[:LARGEST_READ].rpartition(b"\n")[0] + b"\n" if cut else content
+    found = text_of(lines)
+    if found is None or not found.text.strip():
+        raise ValueError(f"{path} has no line of text that could be read whole")
+    if not cut:
+        return found
+    part = f"The file has {path.stat().st_size:,} bytes; the first {len(lines):,} were read."
+    return Text(found.text, _joined(found.words, part))
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))
 
 
 def _cut(rows: int) -> str:

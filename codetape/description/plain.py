@@ -11,6 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from codetape.description.texts import separator_of, text_of
+
 LARGEST_READ = 1 << 20
 """Bytes of a file that are read to describe it; of a larger one the description says so."""
 
@@ -26,14 +28,17 @@ def plain_table(path: Path, rows: int) -> str | None:
     with path.open("rb") as file:
         head = file.read(LARGEST_READ)
     cut = f" Only the first {LARGEST_READ:,} bytes were read." if len(head) == LARGEST_READ else ""
-    table = _table(path, head.decode("utf-8-sig", "ignore"))
-    return _table_words(table, rows) + cut if table else None
+    if (found := text_of(head)) is None:
+        return None
+    table = _table(path, found.text)
+    told = f" {found.words}" if found.words else ""
+    return _table_words(table, rows) + told + cut if table else None
 
 
 def _table(path: Path, text: str) -> list[dict[str, str]] | None:
     ending = path.suffix.lower()
     if ending in {".csv", ".tsv"}:
-        return _delimited(text, "\t" if ending == ".tsv" else ",")
+        return _delimited(text, "\t" if ending == ".tsv" else separator_of(text))
     if ending in {".jsonl", ".ndjson"}:
         return _records(json.loads(line) for line in text.splitlines() if line.strip())
     if ending == ".json":
@@ -58,14 +63,14 @@ def _cells(row: Mapping[Any, Any]) -> dict[str, str]:
 def _json_table(text: str) -> list[dict[str, str]] | None:
     try:
         return _records(json.loads(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
 def _records(values: Iterable[Any]) -> list[dict[str, str]] | None:
     try:
         listed = list(values)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
     if not listed or not all(isinstance(value, dict) for value in listed):
         return None

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codetape.description.columns import label
 from codetape.description.files import LARGEST_READ, Table, needs_readers, table_of
-from codetape.description.frames import frame_of, is_frame
+from codetape.description.frames import MissingLibrary, frame_of, is_frame, write
 from codetape.description.plain import plain_table
 from codetape.description.tables import columns_of, table_words
+from codetape.description.texts import text_of
 from codetape.states.job import Column, Sample
 
 SHOWN = 4000
@@ -46,9 +49,8 @@ def _sample(name: str, value: Any, choice: Choice) -> Sample:
 
 def _frame_sample(name: str, value: Any, choice: Choice) -> Sample:
     table = Table(frame_of(name, value))
-    choice.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = choice.folder / f"{name}.csv"
-    table.frame.to_csv(path, index=False)
+    write(table.frame, path)
     words = table_words(table, choice.rows, choice.seed)
     return _made(name, path, words, columns_of(table))
 
@@ -59,15 +61,19 @@ def _path_of(name: str, value: Any) -> Path:
     except TypeError:
         kind = type(value).__name__
         raise ValueError(f"samples: {name} is a path or a data frame, not {kind}") from None
-    if not path.exists():
-        raise ValueError(f"samples: {name}: there is no file {path}")
+    if not str(value) or not path.exists():
+        raise ValueError(f"samples: {name}: there is no file {str(value)!r}")
+    if not (path.is_file() or path.is_dir()):
+        raise ValueError(f"samples: {name}: {path} is neither a file nor a folder")
+    if not os.access(path, os.R_OK):
+        raise ValueError(f"samples: {name}: {path} may not be read")
     return path.resolve()
 
 
 def _file_sample(name: str, path: Path, choice: Choice) -> Sample:
     try:
         table = table_of(path)
-    except ValueError:
+    except MissingLibrary:
         if needs_readers(path):
             raise
         return _made(name, path, plain_table(path, choice.rows) or _text_words(path))
@@ -86,15 +92,14 @@ def _text_words(path: Path) -> str:
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(min(size, LARGEST_READ))
-    try:
-        text = head.decode("utf-8-sig", "strict" if len(head) == size else "ignore")
-    except UnicodeDecodeError:
+    if (found := text_of(head)) is None:
         return f"A binary file of {size:,} bytes, named *{path.suffix or '(no ending)'}."
-    return f"A text file of {size:,} bytes. It begins:\n{text[:SHOWN]}"
+    told = f" {found.words}" if found.words else ""
+    return f"A text file of {size:,} bytes.{told} It begins:\n{found.text[:SHOWN]}"
 
 
 def _folder_words(path: Path) -> str:
     names = sorted(entry.name for entry in path.iterdir())
-    listed = "\n".join(f"- {name}" for name in names[:50])
+    listed = "\n".join(f"- {label(name)}" for name in names[:50])
     more = f"\n… and {len(names) - 50} more" if len(names) > 50 else ""
     return f"A folder of {len(names)} entries:\n{listed}{more}"

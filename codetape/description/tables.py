@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codetape.description.columns import column_of, column_words
+from codetape.description.columns import column_of, column_words, label
 from codetape.description.files import Table
 from codetape.description.rows import chosen
 from codetape.states.job import Column
@@ -25,28 +25,28 @@ def columns_of(table: Table) -> tuple[Column, ...]:
 def table_words(table: Table, rows: int, seed: int) -> str:
     """Return shape, columns, duplicates and some rows of a table."""
     frame = table.frame
-    lines = [
-        f"A table of {len(frame):,} rows and {frame.shape[1]} columns. {table.partial}".strip()
-    ]
+    lines = [f"A table of {len(frame):,} rows and {frame.shape[1]} columns. {table.words}".strip()]
     lines += [_duplicates(frame)] if len(frame) else []
     described = list(frame.columns)[:MOST_COLUMNS]
-    lines += [f"- {name}: {column_words(frame.iloc[:, n])}" for n, name in enumerate(described)]
+    lines += [
+        f"- {label(name)}: {column_words(frame.iloc[:, n])}" for n, name in enumerate(described)
+    ]
     if others := list(frame.columns)[MOST_COLUMNS:]:
-        lines.append(f"- and {len(others)} more: {', '.join(map(str, others))}"[:2000])
+        lines.append(f"- and {len(others)} more: {', '.join(map(label, others))}"[:2000])
     return "\n".join([*lines, *_rows(frame, rows, seed)])
 
 
 def _duplicates(frame: Any) -> str:
     try:
         count = int(frame.duplicated().sum())
-    except TypeError:  # cells that hold lists cannot be compared
+    except (TypeError, NotImplementedError):  # cells that hold lists cannot be compared
         return "Whether rows are there twice is not known."
     return f"{count:,} rows are there twice or more." if count else "No row is there twice."
 
 
 def _rows(frame: Any, rows: int, seed: int) -> list[str]:
     positions = chosen(frame, rows, seed)
-    if not positions:
+    if not positions or frame.shape[1] == 0:
         return []
     text = frame.iloc[positions].to_csv(index=False, lineterminator="\n").rstrip("\n").split("\n")
     kept, size = [], 0

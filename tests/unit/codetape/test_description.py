@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import math
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ from hypothesis import strategies as st
 from codetape.description import files, samples_of
 from codetape.description.files import LARGEST_READ
 from codetape.description.samples import SHOWN, Choice
+from codetape.description.texts import separator_of
 from codetape.states.job import Column, Sample
 
 FRAME = pd.DataFrame(
@@ -203,3 +208,144 @@ def test_no_frame_is_a_crash(tmp_path: Path, rows: list[Any]) -> None:
 def test_a_folder_is_a_sample(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("1")
     assert "- one.txt" in describe(tmp_path, tmp_path).description
+
+
+TABLES = {
+    "semicolons": (b"a;b\n1,5;2\n2,5;3\n", "separated by ';'", ["a", "b"]),
+    "tabs": (b"a\tb\n1\t2\n", r"separated by '\t'", ["a", "b"]),
+    "bars": (b"a|b\n1|2\n", "separated by '|'", ["a", "b"]),
+    "commas in texts": (b'a,b\n"x;y",1\n"z;w;v",2\n', "2 rows and 2 columns.\n", ["a", "b"]),
+    "Latin": (
+        "name,ort\nJ\xfcrgen,K\xf6ln\n".encode("cp1252"),
+        "seems to be cp1252",
+        ["name", "ort"],
+    ),
+    "marked": (b"\xef\xbb\xbfa,b\n1,2\n", "its encoding is utf-8-sig", ["a", "b"]),
+    "two bytes": ("a,b\n1,2\n".encode("utf-16"), "its encoding is utf-16", ["a", "b"]),
+    "names in digits": (b"zip,n\n00123,1\n00456,2\n", "such as '00123'", ["zip", "n"]),
+    "long numbers": (b"day,n\n20251231,1\n20251230,2\n", "from 20251230 to 20251231", ["day", "n"]),
+}
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["with pandas", "without pandas"])
+@pytest.mark.parametrize("case", TABLES)
+def test_a_table_is_read_as_it_was_written(
+    case: str, plain: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content, words, names = TABLES[case]
+    file = tmp_path / "t.csv"
+    file.write_bytes(content)
+    if plain:
+        monkeypatch.setitem(sys.modules, "pandas", None)
+    sample = describe(file, tmp_path)
+    assert f"and {len(names)} columns" in sample.description
+    assert all(f"\n- {name}: " in sample.description for name in names)
+    if not plain:
+        assert words in sample.description
+        assert [column.name for column in sample.columns] == names
+
+
+@given(st.sampled_from(",;\t|"), st.integers(2, 5), st.integers(1, 8), st.randoms())
+def test_what_separates_fields_is_found(mark: str, width: int, height: int, chance: Any) -> None:
+    """Whatever other separators stand in quoted texts."""
+    made = io.StringIO()
+    writer = csv.writer(made, delimiter=mark)
+    cells = [["".join(chance.choices("ab,;|", k=3)) for _ in range(width)] for _ in range(height)]
+    writer.writerows([[f"c{n}" for n in range(width)], *cells])
+    assert separator_of(made.getvalue()) == mark
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.csv", b"a,b\n1,2,3\n4,5,6\n", "a,b\n1,2,3\n4,5,6"),  # fields without a name
+        ("t.json", b'{"a": 1, "b": {"c": 2}}', '{"a": 1, "b": {"c": 2}}'),
+        ("t.json", b"[1, 2, 3]", "[1, 2, 3]"),
+        ("t.json", b"[" * 99_999, "[[["),
+        ("t.jsonl", b'{"a": "' + b"x" * 3000 + b'"}\n', '{"a": "xxx'),
+        ("t.xlsx", b"PK\x03\x04\x00 cut", "A binary file of 9 bytes"),
+    ],
+)
+@pytest.mark.parametrize("plain", [False, True], ids=["with pandas", "without pandas"])
+def test_what_is_no_table_is_shown_as_it_is(
+    name: str,
+    content: bytes,
+    words: str,
+    plain: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(files, "LARGEST_READ", 1000)
+    if plain and not name.endswith("xlsx"):
+        monkeypatch.setitem(sys.modules, "pandas", None)
+    (tmp_path / name).write_bytes(content)
+    sample = describe(tmp_path / name, tmp_path)
+    if plain and name == "t.csv":
+        assert "1,2" in sample.description
+    elif not (plain and name == "t.jsonl"):
+        assert words in sample.description
+        assert "A table" not in sample.description
+
+
+def test_a_large_binary_file_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codetape.description.samples.LARGEST_READ", 100)
+    file = tmp_path / "x.bin"
+    file.write_bytes(bytes(range(256)) * 4)
+    assert describe(file, tmp_path).description == "A binary file of 1,024 bytes, named *.bin."
+    file.write_bytes("\u20ac".encode() * 100)
+    assert "\u20ac" * 33 + "$" in describe(file, tmp_path).description + "$"
+
+
+def test_other_sheets_of_a_workbook_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "t.xlsx"
+    with pd.ExcelWriter(file) as book:
+        FRAME[["count"]].to_excel(book, sheet_name="First", index=False)
+        FRAME[["count"]].to_excel(book, sheet_name="Second", index=False)
+    assert "the first sheet, 'First'; others are 'Second'" in describe(file, tmp_path).description
+
+
+FRAMES: dict[str, tuple[Any, list[str]]] = {
+    "an index of times": (FRAME[["count"]].set_index(FRAME["at"]), ["at", "count"]),
+    "an index of two levels": (FRAME[["sensor", "count", "ok"]].set_index(["sensor", "ok"]),
+                               ["sensor", "ok", "count"]),
+    "rows that were picked": (FRAME[["count"]][FRAME["ok"]], ["count"]),
+    "columns of two levels": (pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([("a", "b")])),
+                              ["a_b"]),
+    "names that are no texts": (pd.DataFrame([[1, 2]], columns=[2024, None]), ["2024.0", "nan"]),
+    "lists of Arrow": (pd.DataFrame({"a": pd.array([[1], None], pd.ArrowDtype(pa.list_(pa.int8())))}),
+                       ["a"]),
+    "half a character": (pd.DataFrame({"a": pd.Series(["\ud800"], dtype=object)}), ["a"]),
+    "infinite numbers": (pd.DataFrame({"a": [math.inf, 1.0, -math.inf]}), ["a"]),
+    "no columns": (pd.DataFrame(index=range(3)), []),
+    "a column": (FRAME["count"], ["count"]),
+    "an array": (pa.array([1, 2]), ["0"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FRAMES)
+def test_nothing_of_a_frame_is_lost(case: str, tmp_path: Path) -> None:
+    frame, names = FRAMES[case]
+    sample = describe(frame, tmp_path)
+    assert [column.name for column in sample.columns] == names
+    assert Path(sample.path).read_text().split("\n")[0] == ",".join(names)
+
+
+@pytest.mark.parametrize("value", [pd.Timestamp(0), FRAME.groupby("ok"), FRAME.index])
+def test_what_only_looks_like_a_frame_is_refused_by_name(value: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^samples: data: pandas\..* is no table$"):
+        describe(value, tmp_path)
+
+
+def test_a_name_that_would_break_the_list_is_quoted(tmp_path: Path) -> None:
+    words = describe(pd.DataFrame({"a\n- b: int": [1]}), tmp_path).description
+    assert "\n- 'a\\n- b: int': int" in words
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a\n- b").write_text("")
+    assert "\n- b" not in describe(tmp_path / "folder", tmp_path).description
+
+
+def test_what_is_neither_file_nor_folder_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for value in (tmp_path / "pipe", ""):
+        with pytest.raises(ValueError, match=r"^samples: data: "):
+            describe(value, tmp_path)
