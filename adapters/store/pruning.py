@@ -40,6 +40,11 @@ def forks_of(db: Db, session: str) -> list[Record]:
     return [record for name in found if (record := rows.find(db, name))]
 
 
+def lost(db: Db) -> list[str]:
+    """Return the sessions that have events and no row, and that nobody is taking out."""
+    return [str(session) for (session,) in db.execute(_LOST)]
+
+
 def finish(writing: Writing) -> None:
     """Delete the events of all sessions that are marked, and the blobs that nobody needs then."""
     while _delete_events(writing):
@@ -63,6 +68,10 @@ def _delete_events(writing: Writing) -> bool:
 _MARKED = """
     SELECT events.rowid, request_key, data FROM events JOIN pruned ON pruned.session = events.session
     LIMIT ?
+"""
+_LOST = """
+    SELECT DISTINCT session FROM events
+    WHERE session NOT IN (SELECT id FROM sessions) AND session NOT IN (SELECT session FROM pruned)
 """
 _NEXT = """
     SELECT rowid, request_key, data, hash FROM events WHERE rowid > ? ORDER BY rowid LIMIT ?

@@ -171,6 +171,11 @@ class SqliteStore(Database):
                 pruning.mark(db, fork.id)  # it was reserved, and whoever did that has gone
             pruning.mark(db, session)
 
+    def lost(self) -> list[str]:
+        """Return the sessions that have events and are in no list: their own rows are gone."""
+        with self._using() as db:
+            return pruning.lost(db)
+
     def compact(self) -> tuple[int, int]:
         """Give free space back to the disk, and return the bytes of the file before and after.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -53,10 +54,14 @@ def _one(session: str, store: str | None) -> list[Checked]:
 
 
 def _all(store: str | None) -> list[Checked]:
+    from codetape.composition import open_file, store_path
     from codetape.replay.verify import verify
 
     with reading(store) as opened:
-        return [verify(opened, row.id) for row in progress(opened.sessions(), "checked")]
+        with closing(open_file(store_path(store))) as file:
+            lost = file.lost()
+        sessions = [*(row.id for row in opened.sessions()), *lost]
+        return [verify(opened, session) for session in progress(sessions, "checked")]
 
 
 def _row(one: Checked) -> tuple[str, str, str]:

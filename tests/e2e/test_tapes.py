@@ -271,6 +271,22 @@ def test_verify(run: Run, store: Path) -> None:
     assert run("verify", new)[0] == 1
 
 
+def test_verify_looks_at_texts_too(run: Run, store: Path) -> None:
+    spoil(store, "UPDATE blobs SET body = x'00'")
+    code, out, _ = run("verify")
+    assert code == 1
+    assert "damaged at event 2: blob" in out
+
+
+def test_verify_finds_a_session_that_is_in_no_list(run: Run, store: Path) -> None:
+    new = forked(run, "--at", "4")
+    spoil(store, f"DELETE FROM sessions WHERE id = '{new}'")
+    assert len(run("sessions")[1].splitlines()) == 2
+    code, out, _ = run("verify")
+    assert code == 1
+    assert f"{new}  0       damaged at event 1: the session's own row is missing" in out
+
+
 def test_a_redacted_file_can_be_looked_at(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("export", "last", "shown.tape.jsonl", "--redact")
     assert code == 0
