@@ -57,8 +57,12 @@ def _no_frame(name: str, value: Any) -> ValueError:
 
 def indexed(frame: Any) -> Any:
     """Return a frame with its index as columns, unless it only numbers or picks the rows."""
-    plain = frame.index.nlevels == 1 and frame.index.dtype.kind in "iu"
-    if plain and frame.index.names == [None]:
+    index = frame.index
+    if (
+        index.nlevels == 1
+        and index.name is None
+        and (index.dtype.kind in "iu" or index.isna().all())
+    ):
         return frame.reset_index(drop=True)
     return frame.reset_index(allow_duplicates=True)
 

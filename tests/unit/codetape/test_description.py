@@ -312,8 +312,9 @@ FRAMES: dict[str, tuple[Any, list[str]]] = {
     "columns of two levels": (pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([("a", "b")])),
                               ["a_b"]),
     "names that are no texts": (pd.DataFrame([[1, 2]], columns=[2024, None]), ["2024.0", "nan"]),
-    "lists of Arrow": (pd.DataFrame({"a": pd.array([[1], None], pd.ArrowDtype(pa.list_(pa.int8())))}),
-                       ["a"]),
+    "lists of Arrow": (
+        pd.DataFrame({"a": pd.Series([[1], None], dtype=pd.ArrowDtype(pa.list_(pa.int8())))}), ["a"]
+    ),
     "half a character": (pd.DataFrame({"a": pd.Series(["\ud800"], dtype=object)}), ["a"]),
     "infinite numbers": (pd.DataFrame({"a": [math.inf, 1.0, -math.inf]}), ["a"]),
     "no columns": (pd.DataFrame(index=range(3)), []),
