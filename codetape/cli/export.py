@@ -56,7 +56,8 @@ def command(
         found = find_session(opened, session)
         target = file or _test_file(opened, found, as_test or Path())
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            if as_test:
+                as_test.mkdir(parents=True, exist_ok=True)
             _write(opened, found, target, redact=redact)
         except OSError as error:
             raise Failed(f"cannot write {target}: {error.strerror}", USAGE) from error
