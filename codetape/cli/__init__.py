@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 import click
@@ -19,7 +20,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # not every stream that stands in for one has it
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = app.main(list(arguments) if arguments else None, "codetape", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: _warn(message)
+            code = app.main(
+                list(arguments) if arguments else None, "codetape", standalone_mode=False
+            )
     except Failed as failed:
         return _say(failed.message, failed.code)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -37,6 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return _say(*explanation)
     return code if isinstance(code, int) else 0
+
+
+def _warn(message: Warning | str) -> None:
+    """Say a warning as one line; where in the code it was raised helps nobody here."""
+    _say(f"warning: {message}", 0)
 
 
 def _usage(error: click.UsageError) -> str:

@@ -15,7 +15,7 @@ import pytest
 
 from codetape.adapters.llm.scripted import ScriptedLlm
 from codetape.adapters.sandbox.fake import FakeSandbox
-from codetape.adapters.store import database
+from codetape.adapters.store import database, files
 from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.cli import main
@@ -51,6 +51,22 @@ def test_f5_looking_opens_nothing_for_writing(
             assert main([*words, "--store", str(path)]) == 0, words
     capsys.readouterr()
     assert path.read_bytes() == before
+
+
+@pytest.mark.filterwarnings("default:store .* lies on a network file system")
+def test_f3_a_store_on_a_network_says_so_in_one_line(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "find_mount", lambda *_: "nfs4")
+    with pytest.warns(UserWarning, match="nfs4"), closing(SqliteStore(path)) as store:
+        asyncio.run(play(HAPPY, store=store))
+    assert main(["replay", "last", "--store", str(path)]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        f"codetape: warning: store {path} lies on a network file system (nfs4): it is slower, and "
+        "readers wait"
+    )
+    assert [file.name for file in path.parent.iterdir()] == ["tape.db"]  # no memory to share
 
 
 def test_f7_a_store_that_is_locked_is_not_taken_for_a_broken_one(
