@@ -69,17 +69,26 @@ def command(
     """
     if every == bool(session):
         raise click.UsageError("give a SESSION, or --all", click.get_current_context())
+    _check_modes({"--all": every, "--live": bool(live), "--step": step or to is not None})
     options: Options = {"keep_going": keep_going, "ignore_prompts": ignore == "prompts"}
     if session is None:
         return _all(store, options)
     if live:
         return _live(session, live, store)
     with reading_tape(session, store) as (source, found):
-        if to is not None and not step:
-            return _to(source, found, to)
         if step:
-            return _step(source, found, to or 1, options)
+            return _step(source, found, 1 if to is None else to, options)
+        if to is not None:
+            return _to(source, found, to)
         return _one(source, found, options)
+
+
+def _check_modes(modes: dict[str, bool]) -> None:
+    """Refuse what cannot be done together."""
+    asked = [name for name, given in modes.items() if given]
+    if len(asked) > 1:
+        said = f"{' and '.join(asked)} do not go together"
+        raise click.UsageError(said, click.get_current_context())
 
 
 def _one(source: Source, session: str, options: Options) -> int:

@@ -208,7 +208,12 @@ def test_replay_of_a_whole_store(run: Run, store: Path) -> None:
     assert code == 1
     assert "event 5: its hash does not fit" in out
     assert "1 of 2 differ" in out
-    for words in ([], ["--all", "last"]):
+    for words in (
+        [],
+        ["--all", "last"],
+        ["--all", "--step"],
+        ["last", "--live", "model", "--to", "3"],
+    ):
         assert run("replay", *words)[0] == 2
 
 
