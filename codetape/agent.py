@@ -41,7 +41,8 @@ class AutoCoderAgent:
     a Decision. A session that has to ask pauses; `resume(…, allow=…, deny=…)` answers.
     `cache` says what is done about equal runs (code, tests, image, inputs), of tests in one of our
     sandboxes and of `result.run`: "auto" takes them from the cache, and the event or outcome says so;
-    "override" runs and keeps anew, "disable" does neither.
+    "override" runs and keeps anew, "disable" does neither. `lessons` says whether a session is told
+    what earlier ones with similar requests taught, and the store keeps what it teaches itself.
 
     Arguments are checked when a session starts; ValueError names the one that is wrong.
     """
@@ -70,6 +71,7 @@ class AutoCoderAgent:
     plan: bool = True
     budget: Budget = field(default_factory=Budget)
     seed: int = 0
+    lessons: bool = True
     store: str | Path | EventStore = composition.DEFAULT_STORE
     sandbox: str | Sandbox = "auto"
     llm: Llm | None = None
@@ -154,6 +156,7 @@ class AutoCoderAgent:
             package_policy=self.package_policy,
             on_event=self.on_event,
             on_engine=self.on_engine,
+            lessons=self.lessons,
         )
 
     def _job(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from codetape import composition
+from codetape import composition, learning
 from codetape.engine.loop import Engine
 from codetape.engine.ports import Clock, EventStore, Llm, Sandbox
 from codetape.engine.tape import Recorded, fold
@@ -37,12 +37,16 @@ class Adapters:
     package_policy: str | Policy
     on_event: OnEvent | None
     on_engine: OnEngine | None
+    lessons: bool = True
 
 
 async def start(adapters: Adapters, workflow: Workflow, session: str, job: Job) -> Standing:
     """Open a session and run it to its end or its next pause."""
     async with Run(adapters, workflow, session, job) as run:
-        return Standing(workflow, await run.engine.start(session, job), run.store)
+        if adapters.lessons:
+            job = learning.taught(run.store, workflow, job, adapters.clock)
+        ended = Standing(workflow, await run.engine.start(session, job), run.store)
+    return _learned(adapters, ended)
 
 
 async def resume(adapters: Adapters, name: str, resumed: Resumed) -> Standing:
@@ -55,8 +59,15 @@ async def resume(adapters: Adapters, name: str, resumed: Resumed) -> Standing:
     session, job = before.session.id, before.session.job
     job = job.model_copy(update={"sandbox": before.session.sandbox_name})
     async with Run(adapters, before.workflow, session, job, store) as run:
-        after = await run.engine.resume(session, resumed)
-        return Standing(before.workflow, after, store)
+        ended = Standing(before.workflow, await run.engine.resume(session, resumed), store)
+    return _learned(adapters, ended)
+
+
+def _learned(adapters: Adapters, ended: Standing) -> Standing:
+    """Learn from a session that ended after more than one attempt: something was repaired."""
+    if adapters.lessons and ended.session.done and ended.session.attempts > 1:
+        learning.learn_after(ended.store, ended.session.id)
+    return ended
 
 
 def decision(budget: Budget | None, allow: Iterable[str], deny: Iterable[str]) -> Resumed:

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from codetape import composition, saving, validation
+from codetape import composition, learning, saving, validation
 from codetape.both import both
 from codetape.engine.ports import EventStore, Sandbox
 from codetape.engine.tape import Recorded, read
@@ -210,6 +210,13 @@ class Result:
         """Every code that was written, the first one first."""
         events = (record.event for record in self.records)
         return tuple(event.source for event in events if isinstance(event, CodeWritten))
+
+    # --- judging it ---
+
+    def feedback(self, good: bool, note: str = "") -> None:
+        """Say whether it is any good. A note is told to later sessions with similar requests: as
+        something to do if it is, to avoid if it is not. Said again, it takes the place of the first."""
+        learning.give_feedback(self.store, self.session, good, note)
 
     # --- running it ---
 

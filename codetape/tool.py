@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from codetape import learning
 from codetape.artifacts import Artifacts
 from codetape.engine.ports import EventStore
 from codetape.notebook import folded, table
@@ -107,3 +108,7 @@ class Tool:
     def report_path(self) -> Path | None:
         """Where the report of its making is."""
         return self.artifacts.report
+
+    def feedback(self, good: bool, note: str = "") -> None:
+        """Say whether it is any good; see `Result.feedback`."""
+        learning.give_feedback(self.store, self.session, good, note)

@@ -68,6 +68,7 @@ class ToolMaker:
     package_policy: str | Policy = "known"
     budget: Budget = field(default_factory=Budget)
     seed: int = 0
+    lessons: bool = True
     store: str | Path | EventStore = composition.DEFAULT_STORE
     sandbox: str | Sandbox = "auto"
     llm: Llm | None = None
@@ -150,6 +151,7 @@ class _Making:
             package_policy=maker.package_policy,
             on_event=self._on_event,
             on_engine=self._on_engine,
+            lessons=maker.lessons,
         )
 
     def _on_engine(self, engine: Engine) -> None:

@@ -173,6 +173,8 @@ def _request(s: Session) -> list[str]:
     parts = [titled("The request", job.prompt)]
     if s.notes:
         parts.append(titled("Added by the person who asked", bullets(s.notes)))
+    if job.guidance:
+        parts.append(titled("What earlier sessions taught", bullets(job.guidance)))
     if job.schema_text:
         parts.append(titled("The schema of the data", job.schema_text))
     if job.constraints:

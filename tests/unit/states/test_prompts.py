@@ -59,6 +59,14 @@ WRONG = Failure(
     actual="1.0",
     fix="Replace `/ 3` with `/ len(values)`",
 )
+TAUGHT = JOB.model_copy(
+    update={
+        "guidance": (
+            "A person wants this avoided: reading all of the file at once",
+            "KeyError in mean: 'sensor'. It was repaired by:\n  -    row['a']\n  +    row['b']",
+        )
+    }
+)
 FIRST = Session(
     id="s",
     job=JOB,
@@ -100,6 +108,7 @@ PROMPTS: dict[str, Callable[[], LlmCall]] = {
             rejected_text='{"code": "import',
         )
     ),
+    "code_with_guidance": lambda: prompts.code(replace(PLANNED, job=TAUGHT)),
     "tests": lambda: prompts.tests(WRITTEN),
     "tests_again": lambda: prompts.tests(AT_FAULT),
     "diagnosis": lambda: prompts.diagnosis(FAILED),
