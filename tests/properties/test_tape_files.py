@@ -9,15 +9,26 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from codetape.adapters.store.memory import MemoryStore
 from codetape.replay.export import tape_lines
 from codetape.replay.imports import BadTapeFile, read_tape_file
+from tests.support.forks import forked, resumed
 from tests.support.sessions import ID
-from tests.unit.replay.sessions import (
-    long_tape,
-)
+from tests.unit.replay.sessions import LONG, long_tape, played
 
 WHOLE = [f"{line}\n".encode() for line in tape_lines(long_tape(), ID)]
-TAPE = long_tape()
+
+
+def _fork() -> bytes:
+    """The file of a fork of that session."""
+    store = MemoryStore()
+    played(LONG, store)
+    forked(store, 12)
+    resumed(store, "fork00000001", LONG.answers, LONG.runs)
+    return b"".join(f"{line}\n".encode() for line in tape_lines(store, "fork00000001"))
+
+
+FORK = _fork()
 
 
 def _refused(folder: Path, content: bytes) -> BadTapeFile:
@@ -49,6 +60,15 @@ def test_a_flipped_byte_is_refused_at_its_event(place: int, flip: int) -> None:
     with TemporaryDirectory() as folder:
         error = _refused(Path(folder), bytes(content))
     assert error.seq == _event_of(b"".join(WHOLE)[:place].count(b"\n"))
+
+
+@given(st.integers(0, len(FORK) - 1), st.integers(1, 255))
+@settings(max_examples=300)
+def test_a_flipped_byte_in_the_file_of_a_fork_is_refused(place: int, flip: int) -> None:
+    content = bytearray(FORK)
+    content[place] ^= flip
+    with TemporaryDirectory() as folder:
+        _refused(Path(folder), bytes(content))
 
 
 @given(st.permutations(range(len(WHOLE))))
