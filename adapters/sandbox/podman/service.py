@@ -291,6 +291,7 @@ class OwnService:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
+                cwd=self._folder,  # where containers' monitors leave files
                 start_new_session=True,  # Ctrl-C is for us: we still need it to clean up
             )
 
