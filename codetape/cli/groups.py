@@ -14,6 +14,8 @@ COMMANDS = {
     "sessions": "List the sessions of a store.",
     "show": "Show a session: result, events, code, tests or prompts.",
     "resume": "Go on with a session that was interrupted.",
+    "feedback": "Say whether what a session made is any good.",
+    "lessons": "List, correct and forget what was learned.",
     "fork": "Start a session from an event of another one.",
     "replay": "Check that today's rules do what a tape says.",
     "diff": "Say where two sessions part, and what differs after that.",
