@@ -98,8 +98,8 @@ def edit(before: str | None, id: int, text: str, store: str | None) -> int:
 def forget(before: str | None, id: int, store: str | None) -> int:
     """Forget a lesson for good.
 
-    ID is its number in the list. Its text is overwritten in the file; but a session that was told it has
-    it on its tape, and so has the session that it comes from.
+    ID is its number in the list. Its text is overwritten in the file; but a session that was told it
+    has it on its tape, and so has the session that it comes from.
 
     Example: codetape lessons forget 3
     """
