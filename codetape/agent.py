@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codetape import composition, engines, jobs, validation
+from codetape import composition, engines, jobs, shapes, validation
 from codetape.adapters.system import SystemClock, SystemIds
 from codetape.both import both
 from codetape.description.samples import Choice, samples_of
@@ -105,18 +105,20 @@ class AutoCoderAgent:
     ) -> Result:
         """Run a session to its end or its next pause and return what came of it.
 
-        `samples` are data frames or paths by name; each is an input of type File too. `inputs` and
-        `outputs` map names to str, int, float, bool, datetime, timedelta, File, Dir or their names.
+        `samples` are data frames or paths by name; each is an input too, of type File, or Dir if it is
+        a folder. `inputs` and `outputs` map names to str, int, float, bool, datetime, timedelta, File,
+        Dir or their names.
         Raises ValueError before anything happens if an argument is wrong. A session that fails is a
         result, not an exception.
         """
         job = self._job(prompt, schema, constraints, inputs, outputs)
-        validation.at_least("max_sample_rows", self.max_sample_rows, 1)
+        shapes.whole("max_sample_rows", self.max_sample_rows, 1)
+        samples = validation.sample_names(samples)
         job = job.model_copy(update={"prices": prices(job, self.llm)})
         session_id = self.ids.new()
         folder = composition.session_folder(session_id)
         choice = Choice(self.max_sample_rows, self.seed, folder / "samples")
-        described = samples_of(samples or {}, choice)
+        described = samples_of(samples, choice)
         job = _with_samples(job, described)
         stands = await engines.start(self._adapters(), AUTOCODER, session_id, job)
         return Result.of(stands.session, stands.store, sandbox=self.sandbox, samples=samples)
@@ -169,17 +171,17 @@ class AutoCoderAgent:
     ) -> Job:
         """Check every argument and return the job. Raises ValueError."""
         check = validation
-        return Job(
+        return jobs.job(
             prompt=check.prompt(prompt),
-            name=self.name,
+            name=check.name(self.name),
             models=check.kinds("models", self.models),
             cache=check.one_of("cache", self.cache, check.CACHES),
-            system_prompt=self.system_prompt,
-            schema_text=schema or "",
-            constraints=tuple(constraints or ()),
-            inputs=check.declared("inputs", inputs or {}),
-            outputs=check.declared("outputs", outputs or {}),
-            max_iterations=check.at_least("max_iterations", self.max_iterations, 1),
+            system_prompt=shapes.text("system_prompt", self.system_prompt),
+            schema_text=shapes.text("schema", schema or ""),
+            constraints=shapes.texts("constraints", constraints),
+            inputs=check.declared("inputs", inputs),
+            outputs=check.declared("outputs", outputs),
+            max_iterations=shapes.whole("max_iterations", self.max_iterations, 1),
             skip_tests=self.skip_tests,
             plan=self.plan,
             **jobs.shared(self),
@@ -187,9 +189,11 @@ class AutoCoderAgent:
 
 
 def _with_samples(job: Job, samples: tuple[Sample, ...]) -> Job:
-    """Return the job with its samples, each of them an input of type File unless it is declared."""
-    for sample in samples:
-        validation.declared("inputs", {sample.name: "File"})
+    """Return the job with its samples, each an input of type File or Dir unless it is declared."""
     known = {d.name for d in job.inputs}
-    extra = tuple(Declared(name=s.name, type="File") for s in samples if s.name not in known)
+    extra = tuple(
+        Declared(name=s.name, type="Dir" if Path(s.path).is_dir() else "File")
+        for s in samples
+        if s.name not in known
+    )
     return job.model_copy(update={"samples": samples, "inputs": (*extra, *job.inputs)})

@@ -84,7 +84,7 @@ def _host_file(declared: Declared, value: Any) -> HostFile:
         message = f"{declared.name}: it is a path or a data frame, not {kind}"
         raise ValueError(message) from None
     if not str(value) or not path.exists():
-        raise ValueError(f"{declared.name}: there is no file {str(value)!r}")
+        raise ValueError(f"{declared.name}: there is no file {str(value) or '(an empty name)'}")
     return HostFile(name=declared.name + path.suffix, path=str(path.resolve()))
 
 

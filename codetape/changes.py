@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
-from codetape import composition, validation
+from codetape import composition, shapes, validation
 from codetape.states.job import Budget, Job
 from codetape.values import bytes_of
 
@@ -96,7 +96,7 @@ def _plain(name: str) -> Made:
 
 
 def _at_least(name: str, least: float) -> Made:
-    return lambda _, value: {name: validation.at_least(name, value, least)}
+    return lambda _, value: {name: shapes.at_least(name, value, least)}
 
 
 def _packages(_: Job, value: Any) -> Mapping[str, Any]:
@@ -108,7 +108,7 @@ def _limit(name: str, argument: str, least: float) -> Made:
 
     def made(job: Job, value: Any) -> Mapping[str, Any]:
         amount = bytes_of(value) if argument in {"memory", "disk"} else value
-        limit = validation.at_least(argument, amount, least)
+        limit = shapes.at_least(argument, amount, least)
         return {"limits": job.limits.model_copy(update={name: limit})}
 
     return made
@@ -118,7 +118,7 @@ def _spending(name: str) -> Made:
     """A limit of the budget."""
 
     def made(job: Job, value: Any) -> Mapping[str, Any]:
-        limit = validation.at_least(name, value, 0)
+        limit = shapes.at_least(name, value, 0)
         return {"budget": job.budget.model_copy(update={name: limit})}
 
     return made

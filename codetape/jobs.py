@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from codetape import composition, validation
+from codetape import composition, secrecy, shapes, validation
+from codetape.states.job import Job
+from codetape.values import ImageConfig
 
 
 def shared(who: Any) -> dict[str, Any]:
@@ -12,7 +14,23 @@ def shared(who: Any) -> dict[str, Any]:
 
     Raises ValueError, which names the argument that is wrong.
     """
+    for listener in ("on_event", "on_engine"):
+        shapes.function(listener, getattr(who, listener))
     return {**_models(who), **_image(who), **_runs(who)}
+
+
+def job(**fields: Any) -> Job:
+    """Return a job. Raises ValueError, which names the argument that is wrong."""
+    return shapes.made(Job, _ARGUMENTS, **fields)
+
+
+_ARGUMENTS = {
+    "schema_text": "schema",
+    "parameters": "litellm_params",
+    "environment": "env_vars",
+    "context": "research_context",
+}
+"""The arguments from which fields of a job with other names come."""
 
 
 def sandbox_name(who: Any) -> str:
@@ -26,26 +44,28 @@ def sandbox_name(who: Any) -> str:
 def _models(who: Any) -> dict[str, Any]:
     check = validation
     return {
-        "model": who.model,
-        "fallback_models": tuple(who.fallback_models),
-        "api_key": check.variable("api_key", who.api_key) if who.api_key else None,
-        "api_base": who.api_base,
-        "parameters": dict(who.litellm_params),
-        "budget": who.budget,
+        "model": shapes.filled("model", who.model),
+        "fallback_models": shapes.texts("fallback_models", who.fallback_models),
+        "api_key": secrecy.variable("api_key", who.api_key) if who.api_key else None,
+        "api_base": secrecy.address(shapes.text("api_base", who.api_base))
+        if who.api_base
+        else None,
+        "parameters": secrecy.parameters(shapes.mapping("litellm_params", who.litellm_params)),
+        "budget": check.budget(who.budget),
         "seed": who.seed,
     }
 
 
 def _image(who: Any) -> dict[str, Any]:
-    check, config = validation, who.image_config
+    check, config = validation, shapes.instance("image_config", who.image_config, ImageConfig)
     return {
         "base_packages": check.base_packages(who.base_packages),
         "package_policy": _policy(who.package_policy),
         "base_image": check.base_image(config),
         "registry_secret": check.registry_secret(config),
-        "python": config.python,
+        "python": check.python(config.python),
         "system_packages": check.system_packages(config.system_packages),
-        "commands": tuple(config.commands),
+        "commands": shapes.texts("image_config: commands", config.commands),
     }
 
 
@@ -62,7 +82,7 @@ def _runs(who: Any) -> dict[str, Any]:
         "sandbox": sandbox_name(who),
         "limits": check.limits(who.resources, who.timeout),
         "network_access": who.network_access,
-        "sandbox_retries": check.at_least("sandbox_retries", who.sandbox_retries, 0),
+        "sandbox_retries": shapes.whole("sandbox_retries", who.sandbox_retries, 0),
         "environment": check.variables("env_vars", who.env_vars),
         "secrets": check.secrets(who.secrets),
     }

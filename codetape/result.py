@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from codetape import composition, learning, saving, validation
+from codetape import composition, learning, saving, shapes, validation
 from codetape.both import both
 from codetape.engine.ports import EventStore, Sandbox
 from codetape.engine.tape import Recorded, read
@@ -267,7 +267,7 @@ class Result:
             "secrets": job.secrets if secrets is None else check.secrets(secrets),
             "cache": check.one_of("cache", cache or job.cache, CACHES),
         }
-        again = check.at_least("retries", retries, 0)
+        again = shapes.whole("retries", retries, 0)
         folded = dataclasses.replace(self.folded, job=job.model_copy(update=changes))
         result = dataclasses.replace(self, folded=folded)
         return Task(name=name or job.name, result=result, retries=again)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codetape import artifacts, composition, engines, jobs, validation
+from codetape import artifacts, composition, engines, jobs, shapes, validation
 from codetape.adapters.system import SystemClock, SystemIds
 from codetape.both import both
 from codetape.engine.loop import Engine
@@ -122,14 +122,14 @@ class ToolMaker:
         """Check every argument and return the job. Raises ValueError."""
         check = validation
         personas = check.personas(self.personas)
-        return Job(
+        return jobs.job(
             prompt=check.prompt(question),
             name=str(self.project),
             models=check.kinds("models", self.models, [p.name for p in personas]),
-            context=self.research_context,
+            context=shapes.text("research_context", self.research_context),
             today=self.clock.now()[:10],
             personas=personas,
-            fix_cycles=check.at_least("fix_cycles", self.fix_cycles, 0),
+            fix_cycles=shapes.whole("fix_cycles", self.fix_cycles, 0),
             **jobs.shared(self),
         )
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
+from codetape import secrecy, shapes
 from codetape.states.answers import SHAPES
-from codetape.states.job import Declared, Persona, TypeName
+from codetape.states.job import Budget, Declared, Persona, TypeName
 from codetape.states.packages import requirement, system_package
 from codetape.states.values import Limits
 from codetape.values import Dir, File, ImageConfig, Resources, Secret, bytes_of
@@ -31,6 +32,7 @@ _TYPES: dict[Any, TypeName] = {
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")
 _OUTPUT = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")
 _IMAGE = re.compile(r"^(?!.*//)(?:[A-Za-z0-9][A-Za-z0-9._:/@-]{0,250})?$")
+_PYTHON = re.compile(r"^\d+\.\d+(\.\d+)?$")
 _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 CACHES = ("auto", "override", "disable")
@@ -42,14 +44,20 @@ LANE_NAMES = ("orchestrator", "coder")
 TOOL_KINDS = ("fix_crash", "fix_logic", "harness")
 """The kinds of calls of the tool maker, personas aside."""
 
-RESERVED = frozenset({"help", "h", "solution", "test_solution"})
-"""Names that an option or a file in the sandbox has already."""
+RESERVED = frozenset({"help", "h", "solution", "test_solution", "output_dir"})
+"""Names that an option, a file in the sandbox, or an argument of `run` has already."""
 
 
-def declared(argument: str, given: Mapping[str, Any]) -> tuple[Declared, ...]:
+def declared(argument: str, given: Mapping[str, Any] | None) -> tuple[Declared, ...]:
     """Return declared inputs or outputs. `argument` is "inputs" or "outputs"."""
     check = _input_name if argument == "inputs" else _output_name
-    return tuple(Declared(name=check(n), type=type_name(argument, n, t)) for n, t in given.items())
+    types = shapes.mapping(argument, given).items()
+    return tuple(Declared(name=check(n), type=type_name(argument, n, t)) for n, t in types)
+
+
+def sample_names(given: Any) -> dict[str, Any]:
+    """Return samples, each with a name that an input may have."""
+    return {_input_name(n): value for n, value in shapes.mapping("samples", given).items()}
 
 
 def type_name(argument: str, name: str, given: Any) -> TypeName:
@@ -58,7 +66,7 @@ def type_name(argument: str, name: str, given: Any) -> TypeName:
         for known in get_args(TypeName):
             if given.lower() == known.lower():
                 return known  # type: ignore[no-any-return]  # get_args has no type
-    elif given in _TYPES:
+    elif isinstance(given, type) and given in _TYPES:
         return _TYPES[given]
     known_types = ", ".join(get_args(TypeName))
     shown = given if isinstance(given, str) else getattr(given, "__name__", repr(given))
@@ -79,22 +87,15 @@ def _output_name(name: str) -> str:
 
 def prompt(text: Any) -> str:
     """Return a prompt that says something."""
-    if not isinstance(text, str) or not text.strip():
+    if not shapes.text("prompt", text).strip():
         raise ValueError("prompt: it is empty; say what the code is to do")
-    return text
-
-
-def at_least(argument: str, value: Any, least: float) -> Any:
-    """Return a number that is not below `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
-        raise ValueError(f"{argument}: {value!r} is less than {least:g}")
-    return value
+    return str(text)
 
 
 def one_of(argument: str, value: str, allowed: Iterable[str]) -> Any:
     """Return a value that is one of `allowed`."""
     allowed = tuple(allowed)
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{argument}: {value!r} is none of {', '.join(allowed)}")
     return value
 
@@ -111,8 +112,9 @@ def names(argument: str, given: Iterable[str], check: Callable[[str], str]) -> t
 
 def kinds(argument: str, given: Mapping[str, str], own: Iterable[str] = ()) -> dict[str, str]:
     """Return models by kind of call or by lane, sorted; `own` are kinds that the caller made up."""
-    for kind in given:
+    for kind, model in shapes.mapping(argument, given).items():
         one_of(argument, kind, (*LANE_NAMES, *own, *SHAPES, *TOOL_KINDS))
+        shapes.filled(f"{argument}: {kind}", model)
     return dict(sorted(given.items()))
 
 
@@ -155,8 +157,8 @@ def registry_secret(config: ImageConfig) -> str | None:
     """Return the name of the variable with "user:password", which has to be set."""
     if config.registry_secret is None:
         return None
-    name = variable("image_config", config.registry_secret)
-    if ":" not in os.environ.get(name, ""):
+    name = secrecy.variable("image_config", config.registry_secret)
+    if ":" not in os.environ[name]:
         raise ValueError(f'image_config: the variable {name} is not set to "user:password"')
     return name
 
@@ -168,10 +170,10 @@ def system_packages(given: Iterable[str]) -> tuple[str, ...]:
 
 def variables(argument: str, given: Mapping[str, str]) -> dict[str, str]:
     """Return environment variables, sorted."""
-    for name, value in given.items():
+    for name, value in shapes.mapping(argument, given).items():
         variable(argument, name)
-        if not isinstance(value, str):
-            raise ValueError(f"{argument}: the value of {name} is no text")  # noqa: TRY004
+        if not isinstance(value, str) or "\0" in value:
+            raise ValueError(f"{argument}: the value of {name} is no text")
     return dict(sorted(given.items()))
 
 
@@ -187,7 +189,29 @@ def secrets(given: Iterable[Secret | str]) -> tuple[str, ...]:
     if isinstance(given, str):
         raise ValueError("secrets: give a list of names, not one text")  # noqa: TRY004
     names = (secret.name if isinstance(secret, Secret) else secret for secret in given)
-    return tuple(variable("secrets", name) for name in names)
+    return tuple(secrecy.variable("secrets", name) for name in names)
+
+
+def python(given: Any) -> str | None:
+    """Return a version of Python, such as 3.12; None is that of the base image."""
+    if given is not None and not _PYTHON.match(shapes.text("image_config: python", given)):
+        raise ValueError(f"image_config: {given!r} is no version of Python, such as 3.12")
+    return None if given is None else str(given)
+
+
+def budget(given: Any) -> Budget:
+    """Return a budget whose limits can be kept."""
+    for name, limit in shapes.instance("budget", given, Budget):
+        if limit is not None:
+            shapes.at_least(f"budget: {name}", limit, 0)
+    return given  # type: ignore[no-any-return]  # instance has looked
+
+
+def name(given: Any) -> str:
+    """Return the name of an agent, which is a line in what is saved."""
+    if not shapes.filled("name", given).isprintable():
+        raise ValueError("name: it has to be one line")
+    return str(given)
 
 
 def other_limits(known: Limits, resources: Resources | None, timeout: float | None) -> Limits:
@@ -195,19 +219,20 @@ def other_limits(known: Limits, resources: Resources | None, timeout: float | No
     seconds = known.seconds if timeout is None else timeout
     if resources is not None:
         return limits(resources, seconds)
-    return known.model_copy(update={"seconds": at_least("timeout", seconds, 0.1)})
+    return known.model_copy(update={"seconds": shapes.at_least("timeout", seconds, 0.1)})
 
 
 def limits(resources: Resources, timeout: float) -> Limits:
     """Return the limits of a run; `timeout` in seconds of wall clock."""
+    shapes.instance("resources", resources, Resources)
     try:
         memory, disk = bytes_of(resources.memory), bytes_of(resources.disk)
     except ValueError as error:
         raise ValueError(f"resources: {error}") from None
     return Limits(
-        memory=at_least("resources: memory", memory, 32 << 20),
-        cpus=at_least("resources: cpu", resources.cpu, 0.01),
-        processes=at_least("resources: processes", resources.processes, 8),
-        seconds=at_least("timeout", timeout, 0.1),
-        disk=at_least("resources: disk", disk, 1),
+        memory=shapes.at_least("resources: memory", memory, 32 << 20),
+        cpus=shapes.at_least("resources: cpu", resources.cpu, 0.01),
+        processes=shapes.at_least("resources: processes", resources.processes, 8),
+        seconds=shapes.at_least("timeout", timeout, 0.1),
+        disk=shapes.at_least("resources: disk", disk, 1),
     )

@@ -85,7 +85,7 @@ def bytes_of(size: str | int) -> int:
     """Return a size in bytes: "512Mi" is 536,870,912. Raises ValueError for what is no size."""
     if isinstance(size, int):
         return size
-    match = _SIZE.match(size.strip())
+    match = _SIZE.match(size.strip()) if isinstance(size, str) else None
     if match is None:
         raise ValueError(f"{size!r} is no size; write 512Mi, 1Gi or a number of bytes")
     unit = match["unit"].upper().removesuffix("B")

@@ -62,7 +62,7 @@ def _path_of(name: str, value: Any) -> Path:
         kind = type(value).__name__
         raise ValueError(f"samples: {name} is a path or a data frame, not {kind}") from None
     if not str(value) or not path.exists():
-        raise ValueError(f"samples: {name}: there is no file {str(value)!r}")
+        raise ValueError(f"samples: {name}: there is no file {str(value) or '(an empty name)'}")
     if not (path.is_file() or path.is_dir()):
         raise ValueError(f"samples: {name}: {path} is neither a file nor a folder")
     if not os.access(path, os.R_OK):

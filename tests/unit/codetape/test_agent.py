@@ -241,7 +241,9 @@ def test_a_registry_secret_is_on_no_tape(monkeypatch: pytest.MonkeyPatch) -> Non
     assert all("ann:canary-7151" not in repr(record) for record in result.records)
 
 
-def test_a_task_replaces_what_the_session_ran_with() -> None:
+def test_a_task_replaces_what_the_session_ran_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLD", "one")
+    monkeypatch.setenv("NEW", "two")
     sandbox = FakeSandbox()
     made = agent(sandbox=sandbox, env_vars={"A": "1", "B": "2"}, secrets=["OLD"], timeout=30)
     result = made.generate("Write add(a, b).")
