@@ -22,10 +22,9 @@ from statistics import median
 
 from benchmarks.figures import Figure, at_most, heading, line, missed
 from codetape.adapters.sandbox.bubblewrap import BubblewrapSandbox
-from codetape.adapters.sandbox.environments import Environments, default_folder
+from codetape.adapters.sandbox.environments import default_folder
 from codetape.adapters.sandbox.podman import PodmanSandbox
 from codetape.adapters.sandbox.podman.storeroom import ImageRoom
-from codetape.adapters.sandbox.supervise import Wish
 from codetape.engine.ports import Sandbox, SandboxBroken
 from codetape.states.values import ImageRef, ImageSpec, RunOutcome, RunSpec, TextFile
 
@@ -41,6 +40,11 @@ def test_nothing():
     assert add(0, 0) == 0
 """
 FILES = {"solution.py": SOLUTION, "test_solution.py": TESTS}
+# As our runner asks of pytest, so that nothing but the sandbox differs.
+PLAIN = (
+    *("-q", "-c", os.devnull, "--rootdir", ".", "--confcutdir", ".", "--noconftest"),
+    *("--color=no", "-s", "-p", "no:cacheprovider", "--tb=line"),
+)
 THINKING = 1.5  # seconds between two runs; a model takes longer
 LIMITS = {"bubblewrap": 0.060, "podman, prepared": 0.150}  # seconds over the bare process
 MADE: dict[str, Callable[[], Sandbox]] = {
@@ -129,7 +133,7 @@ async def _turns(rivals: dict[str, Rival], turns: int) -> list[float]:
     """Let each run once in each turn; returns the seconds of the bare process."""
     bare = []
     with _folder() as folder:
-        command = _bare_command(folder)
+        command = _bare_command(folder, rivals)
         for _ in range(turns):
             await asyncio.sleep(THINKING)
             bare.append(await asyncio.to_thread(_seconds, command, folder))
@@ -147,15 +151,14 @@ def _folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def _bare_command(folder: Path) -> list[str]:
-    """Put the tests there; the same Python and pytest as a sandbox without containers has."""
+def _bare_command(folder: Path, rivals: dict[str, Rival]) -> list[str]:
+    """Put the tests there; the same Python and pytest as bubblewrap has, if it is there."""
     for name, text in FILES.items():
         (folder / name).write_text(text)
-    environments, wish = Environments(default_folder()), Wish()
-    built = environments.build(SPEC, wish)
-    wish.close()
-    python = environments.path(built) / "bin/python" if isinstance(built, ImageRef) else ""
-    return [str(python or sys.executable), "-m", "pytest", "-q", "test_solution.py"]
+    python = sys.executable
+    if "bubblewrap" in rivals:
+        python = str(default_folder() / rivals["bubblewrap"].image.ref / "bin/python")
+    return [python, "-B", "-m", "pytest", *PLAIN, "test_solution.py"]
 
 
 def _seconds(command: list[str], folder: Path) -> float:

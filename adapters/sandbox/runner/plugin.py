@@ -51,7 +51,8 @@ def _pytest(report: Report, places: Places) -> int:
     sys.path.insert(0, places.inputs)
     sys.argv = ["pytest"]
     options = ["-c", os.devnull, "--rootdir", places.inputs, "--noconftest", "--color=no", "-s"]
-    options += ["-p", "no:cacheprovider", "--tb=line"]
+    # Or pytest would look through every folder on the way from the root, however much is in it.
+    options += ["--confcutdir", places.inputs, "-p", "no:cacheprovider", "--tb=line"]
     _decorate(pytest)
     plugin = Plugin(pytest, report, places, streams)
     gc.freeze()  # takes what is here now out of what gc.get_objects finds
