@@ -37,7 +37,6 @@ TABLE = (
     Row("code_written",        NEEDS_CODE,     NEEDS_CODE,     (g.fix_unproven,)),
     Row("code_written",        NEEDS_CODE,     NEEDS_TESTS,    (g.tests_missing,)),
     Row("code_written",        NEEDS_CODE,     NEEDS_REBUILD,  (g.image_stale,)),
-    Row("code_written",        NEEDS_CODE,     DONE,           (g.tests_skipped,)),
     Row("code_written",        NEEDS_CODE,     TESTING),
 
     Row("fixes_verified",      NEEDS_CODE,     NEEDS_CODE,     (g.fix_unproven,)),

@@ -25,6 +25,7 @@ COMMANDS = {
     "prune": "Delete sessions that nobody needs any more.",
     "compact": "Make the file of a store smaller.",
     "images": "List, explain and remove what builds have left here.",
+    "check": "Say what is wrong with a table of rules.",
     "doctor": "Say what works here and what is missing.",
     "graph": "Print the state machine as Mermaid.",
 }

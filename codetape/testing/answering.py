@@ -7,6 +7,7 @@ gives for them.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,11 @@ from codetape.testing.pools import (
     CHECKS,
     FIXES,
     HOSTILE,
+    KNOWN_BODIES,
+    NEEDS,
     NO_ANSWERS,
+    PACKAGES,
+    PLAIN_TEXTS,
     SOLUTIONS,
     TEST_FILES,
     WRONG_ANSWERS,
@@ -39,7 +44,8 @@ def answer(chance: Chance, request: r.ModelRequest, bodies: Bodies | None = None
 
 def good_answer(chance: Chance, request: r.ModelRequest, bodies: Bodies | None = None) -> Answer:
     """Choose an answer in the form that was asked for; what it says may be right or wrong."""
-    own = (bodies or {}).get(request.call.kind)
+    kind = request.call.kind
+    own = (bodies or {}).get(kind) or KNOWN_BODIES.get(kind)
     body = chance.one(own) if own else _body(chance, request)
     return _said(chance, body)
 
@@ -85,13 +91,13 @@ def _with_texts(body: Any, text: str) -> Any:
 def _said(chance: Chance, body: object) -> Answer:
     text = body if isinstance(body, str) else json.dumps(body)
     shapes = (text, f"```json\n{text}\n```", f"Here it is:\n\n```\n{text}\n```\nDone.")
-    return _paid(chance, Answer(text=chance.one(shapes), finish_reason="stop"))
+    return _paid(chance, Answer(text=chance.detail(shapes), finish_reason="stop"))
 
 
 def _paid(chance: Chance, said: Answer) -> Answer:
-    tokens = chance.one([(100, 10), (4000, 700), (None, 5), (None, None)])
+    tokens = chance.detail([(100, 10), (4000, 700), (None, 5), (None, None)])
     usage = Usage(input_tokens=tokens[0], output_tokens=tokens[1])
-    cost = chance.one([0.25, 0.0, 0.5, None])
+    cost = chance.detail([0.25, 0.0, 0.5, None])
     return said.model_copy(update={"usage": usage, "cost": cost, "seconds": 1.5})
 
 
@@ -119,23 +125,24 @@ def _body(chance: Chance, request: r.ModelRequest) -> Any:
             }
         case r.Diagnose():
             return _diagnosis(chance, request)
+    if request.call.answer_schema is None:
+        return chance.one(PLAIN_TEXTS)
     return by_schema(chance, request.call.answer_schema)
 
 
 def _code(chance: Chance) -> dict[str, Any]:
     source = chance.one(SOLUTIONS)
-    packages = ["numpy", "Requests>=2", "nosuch", "nosuch==9"]  # two of them make a CONFLICT
     return {
-        "code": chance.one([source, f"````python\n{source}\n````"]),
-        "packages": chance.some(packages, 2) if chance.number(4) == 3 else [],
-        "system_packages": chance.some(["libxml2", "nolib"], 2) if chance.number(8) == 7 else [],
+        "code": chance.detail([source, f"````python\n{source}\n````"]),
+        "packages": chance.rare([], PACKAGES),
+        "system_packages": chance.rare([], [["nolib"], ["libxml2"], ["libxml2", "nolib"]]),
     }
 
 
 def _next(rejected: str) -> str:
-    """Another version of what was rejected, which is not there either."""
-    name, _, version = rejected.partition("==")
-    return f"{name}=={int(version) + 1 if version.isdecimal() else 1}"
+    """Another name that nothing has, for one that was rejected."""
+    name, number = re.findall(r"(.*?)(\d*)(?:==.*)?$", rejected)[0]
+    return f"{name}{int(number or 0) + 1}"
 
 
 def _patches(chance: Chance, request: r.PatchTests) -> dict[str, Any]:
@@ -154,8 +161,9 @@ def _patch(chance: Chance, source: str, name: str) -> dict[str, str]:
         own.replace(":", ""),
         own,
         f"@pytest.mark.skip\n{own}",
+        f"{own}    import yaml\n    assert yaml\n",
     )
-    return {"test_name": name, "fixed_code": bodies[chance.one([0, 0, 0, 1, 1, 2, 3, 4, 5])]}
+    return {"test_name": name, "fixed_code": bodies[chance.one([0, 0, 0, 1, 1, 2, 3, 4, 5, 6])]}
 
 
 def own_text(source: str, name: str) -> str:
@@ -171,14 +179,13 @@ def own_text(source: str, name: str) -> str:
 def _diagnosis(chance: Chance, request: r.Diagnose) -> dict[str, Any]:
     named = [failure.test_id for failure in request.failures if not chance.trouble()]
     named += ["test_nobody"] if chance.trouble() else []
+    needs: dict[str, list[str]] = {"packages": [], "commands": []}
+    if chance.trouble():
+        needs = chance.one(NEEDS)
     return {
         "failures": [_finding(chance, name) for name in named],
-        "needs_language_packages": chance.some(["scipy", "--evil", "nosuch"], 2)
-        if chance.trouble()
-        else [],
-        "needs_additional_commands": chance.some(["make fonts", " "], 2)
-        if chance.trouble()
-        else [],
+        "needs_language_packages": needs["packages"],
+        "needs_additional_commands": needs["commands"],
     }
 
 

@@ -17,7 +17,7 @@ from codetape.states.values import (
 )
 from codetape.testing.answering import Bodies, answer, call_failure
 from codetape.testing.chance import Chance
-from codetape.testing.pools import COLLECTION_PROBLEMS, CONFLICT, ENDED_RUNS, PROBLEMS
+from codetape.testing.pools import COLLECTION_PROBLEMS, CONFLICT, ENDED_RUNS, PROBLEMS, SCRIPT_RUNS
 
 
 def outcome(chance: Chance, request: r.Request, bodies: Bodies | None = None) -> Outcome:
@@ -26,7 +26,12 @@ def outcome(chance: Chance, request: r.Request, bodies: Bodies | None = None) ->
         case r.ModelRequest():
             return call_failure(chance) if chance.trouble() else answer(chance, request, bodies)
         case r.CheckSandbox():
-            return ImageRef(ref="base", spec_key=request.spec.key)
+            broke = chance.trouble()
+            return (
+                sandbox_failure(chance)
+                if broke
+                else ImageRef(ref="base", spec_key=request.spec.key)
+            )
         case r.BuildRequest():
             return sandbox_failure(chance) if chance.trouble() else build(chance, request)
         case r.RunRequest():
@@ -69,9 +74,11 @@ def _gated(chance: Chance, spec: ImageSpec) -> ImageRef | BuildFailure:
 
 
 def run(chance: Chance, spec: RunSpec) -> RunOutcome:
-    """Choose what a run of the tests of `spec` brings."""
+    """Choose what a run of `spec` brings."""
     if chance.trouble():
         return chance.one(ENDED_RUNS)
+    if spec.purpose == "script":
+        return chance.one(SCRIPT_RUNS)
     if chance.trouble():
         report = TestReport(finished=True, errors=(chance.one(COLLECTION_PROBLEMS),))
         return RunOutcome(exit_status=2, report=report, seconds=0.5)
@@ -79,7 +86,7 @@ def run(chance: Chance, spec: RunSpec) -> RunOutcome:
 
 
 def _report(chance: Chance, spec: RunSpec) -> TestReport:
-    ids = expected_ids(spec.files[1].text)
+    ids = expected_ids(spec.files[-1].text)
     results = tuple(_result(chance, test) for test in ids)
     if not chance.trouble():
         return TestReport(finished=True, collected=ids, results=results)

@@ -42,6 +42,15 @@ class Chance:
         chosen = [self.one(options) for _ in range(self.number(most + 1))]
         return [option for n, option in enumerate(chosen) if option not in chosen[:n]]
 
+    def rare(self, usual: T, others: Sequence[T]) -> T:
+        """Choose what is usual, or one time in four one of the others."""
+        at = self.number(4 * len(others)) - 3 * len(others)
+        return others[at] if at >= 0 else usual
+
+    def detail(self, options: Sequence[T]) -> T:
+        """Choose one of the options, of something that no rule looks at."""
+        return self.one(options)
+
     def trouble(self) -> bool:
         """Choose whether something goes wrong."""
         return self.number(self._trouble) == self._trouble - 1
@@ -64,6 +73,14 @@ class Noted(Chance):
         """Choose as all do, and remember how many there were to choose from."""
         self.options.append(below)
         return super().number(below)
+
+    def rare(self, usual: T, others: Sequence[T]) -> T:
+        """Each of them is one choice."""
+        return self.one([usual, *others])
+
+    def detail(self, options: Sequence[T]) -> T:
+        """What no rule looks at is no choice."""
+        return options[0]
 
 
 def deviations(

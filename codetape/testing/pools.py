@@ -15,7 +15,12 @@ SOLUTIONS = (
     "def add(a, b):\n    return a - b",
     "def add(a, b):\n    return b + a",
     "import requests\n\n\ndef add(a, b):\n    return a + b",
+    "import google.cloud\n\n\ndef add(a, b):\n    return a - b",
     "import yaml\nimport models\n\n\ndef add(a, b):\n    return a - b",
+    (
+        "def add(a, b):\n    try:\n        import yaml\n"
+        "    except ImportError:\n        yaml = None\n    return a - b"
+    ),
     'def add(a, b):\n    """Add.\n\n    ```\n    add(1, 2)\n    ```\n    """\n    return a + b',
 )
 """Solutions that parse."""
@@ -70,6 +75,9 @@ PROBLEMS = (
 _IN_SOLUTION = (Frame(place="solution", file="solution.py", line=1, function="<module>"),)
 
 COLLECTION_PROBLEMS = (
+    Problem(
+        type="ModuleNotFoundError", message="No module named 'g'", module="google.cloud.storage"
+    ),
     Problem(type="ModuleNotFoundError", message="No module named 'yaml'", module="yaml"),
     Problem(type="ImportError", message="cannot import name 'sub'", module="solution"),
     Problem(type="SystemExit", message="0", frames=_IN_SOLUTION),
@@ -86,6 +94,14 @@ ENDED_RUNS = (
     RunOutcome(exit_status=1, disk_full=True),
 )
 """Runs that brought no whole report."""
+
+SCRIPT_RUNS = (
+    RunOutcome(exit_status=0, stdout="3", seconds=0.1),
+    RunOutcome(exit_status=1, stderr="TypeError: add() takes 2 arguments", seconds=0.1),
+    RunOutcome(exit_status=1, stderr="KeyError: 'total'", seconds=0.1),
+    RunOutcome(),
+)
+"""Runs of a script: it ends well, it fails in two ways, nobody knows how it ended."""
 
 CONFLICT = {"numpy", "requests>=2"}
 """Requirements that no image has together."""
@@ -118,3 +134,40 @@ HOSTILE = (
     "{{x.__class__}} %s ${HOME} $(id) ; rm -rf /",
 )
 """Texts that would harm whoever runs, shows, formats or stores them without care."""
+
+PLAIN_TEXTS = (
+    f"Here is the script.\n\n```python\n{SOLUTIONS[0]}\n```",
+    f"```python\n{SOLUTIONS[1]}\n```",
+    f"```python\n{SOLUTIONS[3]}\n```",
+    "It adds two numbers.",
+    "```python\ndef add(:\n```",
+)
+"""What a model says where no shape was asked for."""
+
+KNOWN_BODIES: dict[str, tuple[Any, ...]] = {
+    "harness": (
+        "```python\nassert add(1, 2) == 3\n```",
+        "def test_logic():\n    import yaml\n    assert add(1, 2) == 3",
+        "def add(a, b):\n    return 3",
+        "assert True",
+        "no code",
+    ),
+}
+"""What a model says to kinds of call whose text has to fit a script."""
+
+NEEDS: tuple[dict[str, list[str]], ...] = (
+    {"packages": ["scipy"], "commands": []},
+    {"packages": [], "commands": ["make fonts", " "]},
+    {"packages": ["--evil", "nosuch"], "commands": []},
+    {"packages": ["scipy", "nosuch"], "commands": ["make fonts"]},
+)
+"""What a diagnosis asks the image to hold."""
+
+PACKAGES: tuple[list[str], ...] = (
+    ["numpy"],
+    ["nosuch"],
+    ["numpy", "Requests>=2"],  # they make a CONFLICT
+    ["nosuch==9", "nosuch"],
+    [f"nosuch{n}" for n in range(20, 32)],
+)
+"""Packages that come with code."""

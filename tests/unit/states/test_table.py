@@ -73,7 +73,6 @@ WALKS: list[Walk] = [
     ("code_written", CODE_S, repairing("code", "missing", 2), CODE_S),
     ("code_written", CODE_S, WRITTEN, TESTS_S),
     ("code_written", CODE_S, STALE, REBUILD),
-    ("code_written", CODE_S, SKIPPED, DONE),
     ("code_written", CODE_S, READY, TESTING),
     ("code_written", CODE_S, repairing("code", "missing", guards.ROUNDS), TESTING),
     ("fixes_verified", CODE_S, repairing("code", "missing", 1), CODE_S),
@@ -107,6 +106,7 @@ WALKS: list[Walk] = [
     ("image_built", TESTS_S, WRITTEN, TESTS_S),
     ("image_built", REBUILD, SKIPPED, DONE),
     ("image_built", REBUILD, READY, TESTING),
+    ("image_built", REBUILD, WRITTEN, TESTS_S),
     ("package_rejected", TESTS_S, replace(WRITTEN, rejected=MANY), DONE),
     ("package_rejected", REBUILD, replace(TESTED, rejected=MANY), DONE),
     ("package_rejected", TESTS_S, replace(WRITTEN, rejected=MANY[:1]), TESTS_S),
@@ -142,10 +142,13 @@ WALKS: list[Walk] = [
             ("sandbox_broke", state, replace(READY, broken=1, sandbox_missing=True), DONE),
         )
     ),
-    *(("answer_rejected", state, replace(READY, rejections=1), state) for state in ASKING),
+    *(
+        ("answer_rejected", state, replace(READY, rejections=1), state)
+        for state in (CODE_S, TESTS_S, DIAGNOSING)
+    ),
     *(
         ("answer_rejected", state, replace(READY, rejections=2), DONE)
-        for state in (CODE_S, TESTS_S, REBUILD)
+        for state in (CODE_S, TESTS_S)
     ),
     ("answer_rejected", DIAGNOSING, replace(READY, rejections=2), RECLASSIFY),
     *(("call_failed", state, called(retryable=True), state) for state in ASKING),
