@@ -125,14 +125,13 @@ class _Walk:
         self.seen: dict[tuple[Any, ...], Any] = {}
         self.queue: list[tuple[int, int, Key, Session]] = []
         self.edges: dict[Key, set[Key]] = {}
-        self.looks: dict[Key, dict[Key, tuple[Session, Move]]] = {}
+        self.looks: dict[Key, dict[Key, dict[str, tuple[Session, Move]]]] = {}
         self.ends: set[Key] = set()
         self.looked: set[Key] = set()
         self.told: set[Key] = set()
         self.events = 0
         self.examined = 0
         self.waiting = 0
-        self.cycles = 0
 
     # --- the walk ---------------------------------------------------------------------------------
 
@@ -193,7 +192,8 @@ class _Walk:
                 if after := self.step(session, event):
                     other = self.meet(after)
                     self.edges[key].add(other)
-                    self.looks.setdefault(key[:5], {}).setdefault(other[:5], (session, move))
+                    ways = self.looks.setdefault(key[:5], {}).setdefault(other[:5], {})
+                    ways.setdefault(event.name, (session, move))
         except Exception as fault:  # noqa: BLE001 - whatever rules raise is a finding
             says = f"the rules raise {type(fault).__name__}: {fault}"
             self.find("fault", str(session.state), says)
@@ -332,15 +332,19 @@ class _Walk:
         """Walk each cycle of sessions that look the same, until a counter ends it, or none does."""
         walked: set[frozenset[str]] = set()
         graph = {look: tuple(following) for look, following in self.looks.items()}
-        for cycle in cycles(graph):
-            steps = [self.looks[a][b] for a, b in pairwise(cycle)]
-            names = [f"{session.state} {_asked(move)}" for session, move in steps]
-            if (told := frozenset(names)) not in walked:
-                walked.add(told)
-                if self.goes_on(steps[0][0], [move for _, move in steps]):
-                    says = f"the same goes on for ever: {', '.join(dict.fromkeys(names))}"
-                    self.find("endless", str(cycle[0][0]), says)
-        self.cycles = len(walked)
+        for look, other, *rest in cycles(graph):
+            back = [next(iter(self.looks[a][b].values())) for a, b in pairwise((other, *rest))]
+            for begin in self.looks[look][other].values():
+                steps = (begin, *back)
+                names = [f"{session.state} {_asked(move)}" for session, move in steps]
+                if (told := frozenset(names)) not in walked:
+                    walked.add(told)
+                    self.judge_cycle(begin[0], names, [move for _, move in steps])
+
+    def judge_cycle(self, session: Session, names: list[str], moves: list[Move]) -> None:
+        if self.goes_on(session, moves):
+            says = f"the same goes on for ever: {', '.join(dict.fromkeys(names))}"
+            self.find("endless", str(session.state), says)
 
     def goes_on(self, session: Session, moves: list[Move]) -> bool:
         """True if the same moves can be made over and over again."""

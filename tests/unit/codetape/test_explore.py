@@ -74,7 +74,7 @@ PLANTED: dict[str, tuple[Table, str, str]] = {
     "an unbounded retry": (guarded(g.sandbox_retry_left, always), "endless", ""),
     "answers without end": (guarded(g.answer_repair_left, always), "endless", ""),
     "calls without end": (guarded(g.call_retry_left, always), "endless", ""),
-    "a guard that never holds": (guarded(g.comes_back, never), "row", "comes_back -> never"),
+    "a guard that never holds": (guarded(g.comes_back, never), "row", "[never]"),
     "a row that hides others": (
         first(Row("reclassified", S.RECLASSIFY, S.NEEDS_CODE, (always,))),
         "behind",
