@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import tempfile
@@ -12,6 +13,8 @@ from codetape.states.framing import fenced
 from codetape.states.session import Session
 from codetape.states.tools.ending import harness_status, status
 from codetape.states.tools.session import ToolSession
+
+_log = logging.getLogger(__name__)
 
 FOLDER = "implementation"
 
@@ -38,6 +41,26 @@ def found(project: Path, began: str) -> Artifacts:
     """Return which of the files of a session are there."""
     tool, report = paths(project, began)
     return Artifacts(tool if tool.exists() else None, report if report.exists() else None)
+
+
+def check(project: Path) -> None:
+    """Make the folder for the files of a project, as long as nothing is paid. Raises ValueError."""
+    folder = project / FOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"project: {folder} cannot be made: {error.strerror}") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ValueError(f"project: {folder} cannot be written")
+
+
+def kept(session: ToolSession, project: Path, began: str) -> Artifacts:
+    """Write what there is. Where that fails the log says so: the tape has it all the same."""
+    try:
+        return write(session, project, began)
+    except OSError as error:
+        _log.warning("the files of session %s could not be written: %s", session.id, error)
+        return found(project, began)
 
 
 def write(session: ToolSession, project: Path, began: str) -> Artifacts:

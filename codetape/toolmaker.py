@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ from codetape.values import ImageConfig, Resources, Secret
 if TYPE_CHECKING:
     from codetape.adapters.sandbox.gate import Policy
 
+_log = logging.getLogger(__name__)
+
 Cancel = Callable[[], bool] | threading.Event
 OnProgress = Callable[[Progress], None]
 
@@ -37,14 +40,14 @@ OnProgress = Callable[[Progress], None]
 class ToolMaker:
     """Makes a tool from a question: personas write it, it has to run, and its logic has to hold.
 
-    `project` is the folder that tools and reports go to, below `implementation/`. `personas` are asked
-    in order, each given what the ones before found; the last one writes the code. `research_context`
-    is what is known already. `fix_cycles` is the most repairs of a crash, `timeout` the limit of one
-    run in seconds. `cancel` is asked before every request, a function or a threading.Event: the
-    session ends, and what was made so far is kept. `on_event` is called with each Progress; what it
-    raises is logged and harms nothing. `models` names models by lane (orchestrator, coder), by the
-    name of a persona, or by kind of call (fix_crash, harness, fix_logic). The other arguments are those
-    of AutoCoderAgent.
+    `project` is the folder that tools and reports go to, below `implementation/`. `personas` are
+    asked in order, each given what the ones before found; the last one writes the code.
+    `research_context` is what is known already. `fix_cycles` is the most repairs of a crash,
+    `timeout` the limit of one run in seconds. `cancel` is asked before every request, a function or
+    a threading.Event: the session ends, also if the function raises, and what was made so far is
+    kept. `on_event` is called with each Progress; what it raises is logged and harms nothing.
+    `models` names models by lane (orchestrator, coder), by the name of a persona, or by kind of
+    call (fix_crash, harness, fix_logic). The other arguments are those of AutoCoderAgent.
     """
 
     model: str
@@ -87,6 +90,7 @@ class ToolMaker:
         """
         job = self._job(question)
         job = job.model_copy(update={"prices": prices(job, self.llm)})
+        artifacts.check(Path(job.name))
         making = _Making(self)
         with making.kept():
             stands = await engines.start(making.adapters, TOOLMAKER, self.ids.new(), job)
@@ -103,7 +107,8 @@ class ToolMaker:
     ) -> Tool:
         """Go on with a session from the end of its tape; see AutoCoderAgent.resume.
 
-        Its files go to the folder that it began with.
+        Its files go to the folder that it began with; a relative one is looked for where this is
+        called.
         """
         making = _Making(self)
         with making.kept():
@@ -122,6 +127,8 @@ class ToolMaker:
         """Check every argument and return the job. Raises ValueError."""
         check = validation
         personas = check.personas(self.personas)
+        if not isinstance(self.cancel, threading.Event):
+            shapes.function("cancel", self.cancel)
         return jobs.job(
             prompt=check.prompt(question),
             name=str(self.project),
@@ -173,7 +180,11 @@ class _Making:
         cancel = self._maker.cancel
         if cancel is None:
             return False
-        return cancel.is_set() if isinstance(cancel, threading.Event) else cancel()
+        try:
+            return cancel.is_set() if isinstance(cancel, threading.Event) else bool(cancel())
+        except Exception:  # noqa: BLE001 - whoever cannot be asked may have wanted to stop
+            _log.exception("cancel failed, so the session is cancelled")
+            return True
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
@@ -182,13 +193,13 @@ class _Making:
             yield
         except BaseException:
             if isinstance(self._last, ToolSession):
-                artifacts.write(self._last, Path(self._last.job.name), self._began)
+                artifacts.kept(self._last, Path(self._last.job.name), self._began)
             raise
 
     def tool(self, stands: engines.Standing) -> Tool:
         """Write the files and return the tool."""
         session = _of_a_tool(stands)
-        made = artifacts.write(session, Path(session.job.name), _began(stands))
+        made = artifacts.kept(session, Path(session.job.name), _began(stands))
         return Tool(session, stands.store, made)
 
 

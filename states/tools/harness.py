@@ -33,10 +33,16 @@ def appended(script: str, harness: str) -> str:
 
 def problems(script: str, harness: str) -> tuple[str, ...]:
     """Return what makes a harness worthless; nothing if it may be run."""
-    own, defined = set(_defined(script)), set(_defined(harness))
-    found = [f"It redefines {name}, which it is to check." for name in sorted(own & defined)]
+    own = set(_defined(script))
+    bound = set(_defined(harness)) | set(_bound(harness)) & set(_definitions(script))
+    found = [f"It redefines {name}, which it is to check." for name in sorted(own & bound)]
+    found += [
+        f"It calls {name}, which can change the script." for name in sorted(_meddling(harness))
+    ]
     if not any(_says_something(node) for node in _nodes(harness)):
         found.append("It asserts nothing.")
+    elif not any(_says_something(node) for node in _outside_of_catching(parsed(harness))):
+        found.append("It catches its own assertions, so that it cannot fail.")
     used = {node.id for node in _nodes(harness) if isinstance(node, ast.Name)}
     if not own & used:
         found.append("It uses no function of the script.")
@@ -49,12 +55,80 @@ def _nodes(source: str) -> Iterator[ast.AST]:
 
 def _defined(source: str) -> Iterator[str]:
     """The names that a file gives to functions, classes and, at its top level, to values."""
-    for node in _nodes(source):
-        if isinstance(node, _DEFINITIONS):
-            yield node.name
+    yield from _definitions(source)
     for node in parsed(source).body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def _definitions(source: str) -> Iterator[str]:
+    """The names of functions and classes."""
+    for node in _nodes(source):
+        if isinstance(node, _DEFINITIONS):
+            yield node.name
+
+
+def _bound(source: str) -> Iterator[str]:
+    """The names that get another meaning anywhere: where one is a function's, that is not checked."""
+    for node in _nodes(source):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+                yield name
+            case ast.alias(name=name, asname=other):
+                yield other or name.partition(".")[0]
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                yield name
+
+
+def _meddling(source: str) -> set[str]:
+    """The names of functions that are called and can give a name of the script another meaning."""
+    called = {
+        node.func.id
+        for node in _nodes(source)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    return called & {"globals", "exec", "eval", "setattr"}
+
+
+def _outside_of_catching(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a tree but those from which a failed assertion gets no further."""
+    yield node
+    caught: list[ast.stmt] = []
+    if isinstance(node, ast.Try | ast.TryStar) and any(map(_catches, node.handlers)):
+        caught = node.body
+    if isinstance(node, ast.With) and any(map(_suppresses, node.items)):
+        caught = node.body
+    for child in ast.iter_child_nodes(node):
+        if child not in caught:
+            yield from _outside_of_catching(child)
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    if any(isinstance(node, ast.Raise | ast.Assert) or _ends(node) for node in ast.walk(handler)):
+        return False
+    return handler.type is None or _names_assertions(handler.type)
+
+
+def _ends(node: ast.AST) -> bool:
+    """True if a node is a call that fails the run: sys.exit, pytest.fail."""
+    return isinstance(node, ast.Call) and _called(node) in {"exit", "quit", "_exit", "fail"}
+
+
+def _called(call: ast.Call) -> str:
+    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
+
+
+def _suppresses(item: ast.withitem) -> bool:
+    call = item.context_expr
+    if not isinstance(call, ast.Call):
+        return False
+    return _called(call) in ("suppress", "raises") and any(map(_names_assertions, call.args))
+
+
+def _names_assertions(expression: ast.expr) -> bool:
+    """True if what is caught may be a failed assertion."""
+    names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
+    return bool(names & {"AssertionError", "Exception", "BaseException"})
 
 
 def _says_something(node: ast.AST) -> bool:

@@ -103,9 +103,12 @@ def test_progress_tells_the_stage_and_a_subscriber_that_raises_harms_nothing(
     tool = maker(tmp_path, FIXED, sandbox=sandbox, on_event=on_event).make("Count words.")
     assert tool.success
     stages = [progress.stage for progress in seen]
-    assert stages == (
-        "tool_architect tool_architect tool_implementer install run fix run harness run done"
-    ).split()
+    assert (
+        stages
+        == (
+            "tool_architect tool_architect tool_implementer install run fix run harness run done"
+        ).split()
+    )
     assert seen[2].preview == "One function: count."
     assert [progress.cycle for progress in seen][-1] == 1
     assert "ValueError" in seen[5].preview
@@ -134,6 +137,42 @@ def test_an_event_cancels_as_a_function_does(tmp_path: Path) -> None:
     stop = threading.Event()
     stop.set()
     assert maker(tmp_path, cancel=stop).make("x").status == "cancelled"
+
+
+def test_a_cancel_that_raises_cancels_and_progress_is_told_all_the_same(tmp_path: Path) -> None:
+    def cancel() -> bool:
+        raise ZeroDivisionError
+
+    seen: list[Progress] = []
+    llm = ScriptedLlm(SCRIPT)
+    tool = maker(tmp_path, llm=llm, cancel=cancel, on_event=seen.append).make("x")
+    assert tool.status == "cancelled"
+    assert not llm.calls
+    assert len(seen) == tool.folded.seq
+
+
+@pytest.mark.parametrize("below", ["file", "file/project", "project"])
+def test_a_project_that_cannot_be_written_is_said_before_a_call(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "implementation").write_text("")
+    store, llm = MemoryStore(), ScriptedLlm(SCRIPT)
+    with pytest.raises(ValueError, match=r"^project: "):
+        maker(tmp_path, project=tmp_path / below, store=store, llm=llm).make("x")
+    assert not store.sessions()
+    assert not llm.calls
+
+
+def test_a_project_that_goes_away_does_not_take_the_tool_with_it(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+
+    def spoil(progress: Progress) -> None:
+        if progress.session.done:
+            (project / "implementation").rmdir()
+            (project / "implementation").write_text("")
+
+    tool = maker(tmp_path, project=project, on_event=spoil).make("x")
+    assert (tool.status, tool.code, tool.path) == ("passed", TOOL, None)
 
 
 def test_an_interruption_keeps_the_files_and_the_session_goes_on(tmp_path: Path) -> None:

@@ -41,6 +41,11 @@ def test_a_harness_that_is_a_function_stays_as_it_is() -> None:
         "assert not count('')",
         "import pytest\nwith pytest.raises(AttributeError):\n    count(None)",
         "for text in ('', ' '):\n    assert count(text) == 0",
+        "try:\n    count(None)\nexcept AttributeError:\n    pass\nelse:\n    assert count('') == 1",
+        "try:\n    assert count('a') == 1\nexcept AssertionError as no:\n    raise ValueError from no",
+        "import sys\ntry:\n    assert count('a') == 1\nexcept AssertionError:\n    sys.exit(1)",
+        "try:\n    assert count('a') == 1\nexcept TypeError:\n    pass",
+        "text = 'a b'\nassert count(text) == 2",
     ],
 )
 def test_what_could_fail_is_fine(harness: str) -> None:
@@ -56,6 +61,23 @@ def test_what_could_fail_is_fine(harness: str) -> None:
         ("def count(text):\n    return 2\nassert count('') == 2", "It redefines count"),
         ("class count: pass\nassert count", "It redefines count"),
         ("assert sum([1]) == 1", "It uses no function of the script."),
+        ("count = len\nassert count('') == 0", "It redefines count"),
+        (
+            "def test_logic():\n    global count\n    count = len\n    assert not count('')",
+            "It redefines",
+        ),
+        ("def test_logic(count=len):\n    assert not count('')", "It redefines count"),
+        ("from builtins import len as count\nassert not count('')", "It redefines count"),
+        ("for count in (len,):\n    assert not count('')", "It redefines count"),
+        ("globals()['count'] = len\nassert not count('')", "It calls globals"),
+        ("exec('count = len', globals())\nassert not count('')", "It calls exec"),
+        ("try:\n    assert count('a') == 7\nexcept AssertionError:\n    pass", "It catches"),
+        ("try:\n    assert count('a') == 7\nexcept:\n    print('no')", "It catches its own"),
+        ("try:\n    assert count('a')\nexcept (ValueError, Exception):\n    pass", "It catches"),
+        (
+            "import contextlib\nwith contextlib.suppress(Exception):\n    assert count('')",
+            "It catches",
+        ),
     ],
 )
 def test_what_could_not_fail_is_refused(harness: str, reason: str) -> None:
