@@ -99,14 +99,18 @@ def happy_path(made: Recording, id: str) -> None:
 
 
 def logic_repair(made: Recording, id: str) -> None:
-    script = {"code": [WRONG, RIGHT], "tests": [TESTS], "diagnosis": [says("logic", FIX)]}
+    script: dict[str, Sequence[Any]] = {
+        "code": [WRONG, RIGHT],
+        "tests": [TESTS],
+        "diagnosis": [says("logic", FIX)],
+    }
     made.run(id, script, runs=[FAILS])
 
 
 def test_repair_in_two_rounds(made: Recording, id: str) -> None:
     diagnosis = says("test_error", "Expect minus one.")
     missing = {"all_fixes_applied": False, "missing_fixes": ["Expect minus one."]}
-    script = {
+    script: dict[str, Sequence[Any]] = {
         "code": [WRONG],
         "tests": [TESTS],
         "diagnosis": [diagnosis],
@@ -119,24 +123,31 @@ def test_repair_in_two_rounds(made: Recording, id: str) -> None:
 def environment_repair(made: Recording, id: str) -> None:
     lacks = failed({"test_add": ("ModuleNotFoundError", "No module named 'openpyxl'")})
     diagnosis = says("environment", needs_language_packages=["openpyxl"])
-    script = {"code": [RIGHT], "tests": [TESTS], "diagnosis": [diagnosis]}
+    script: dict[str, Sequence[Any]] = {"code": [RIGHT], "tests": [TESTS], "diagnosis": [diagnosis]}
     made.run(id, script, runs=[lacks])
 
 
 def rejected_package(made: Recording, id: str) -> None:
     asks = {**RIGHT, "packages": ["numpyy"]}
-    script = {"code": [asks], "tests": [TESTS], "replace_package": [{"replacement": "numpy"}]}
+    script: dict[str, Sequence[Any]] = {
+        "code": [asks],
+        "tests": [TESTS],
+        "replace_package": [{"replacement": "numpy"}],
+    }
     made.run(id, script, builds=[NO_SUCH])
 
 
 def held_package(made: Recording, id: str) -> None:
-    script = {"code": [{**RIGHT, "packages": ["numpy"]}], "tests": [TESTS]}
+    script: dict[str, Sequence[Any]] = {
+        "code": [{**RIGHT, "packages": ["numpy"]}],
+        "tests": [TESTS],
+    }
     made.run(id, script, builds=[HELD])
     made.resume(id, Resumed(allow=("numpy",)), {})
 
 
 def stuck(made: Recording, id: str) -> None:
-    script = {
+    script: dict[str, Sequence[Any]] = {
         "code": [WRONG, OTHER, WRONG, OTHER],
         "tests": [TESTS],
         "diagnosis": [says("logic")] * 4,
@@ -163,7 +174,7 @@ def crash_and_resume(made: Recording, id: str) -> None:
 
 
 def hostile_text(made: Recording, id: str) -> None:
-    script = {
+    script: dict[str, Sequence[Any]] = {
         "code": [Answer(text=HOSTILE, finish_reason="stop"), WRONG, RIGHT],
         "tests": [TESTS],
         "diagnosis": [says("logic", FIX)],
@@ -176,7 +187,7 @@ def troubled(made: Recording, id: str) -> None:
     """A busy provider, a cut answer, a broken sandbox, a limit, a file that is not collected."""
     cut = Answer(text='{"code": "def add(', finish_reason="length")
     not_found = not_collected("ImportError", "cannot import name 'plus'", module="solution")
-    script = {
+    script: dict[str, Sequence[Any]] = {
         "code": [BUSY, cut, WRONG, RIGHT],
         "tests": [TESTS, {"test_code": TESTS["test_code"] + "# again\n"}],
         "diagnosis": [says("logic", FIX)],
@@ -187,7 +198,11 @@ def troubled(made: Recording, id: str) -> None:
 
 def a_fork(made: Recording, id: str) -> None:
     """Of a session that was stuck with wrong code: another limit, and other code."""
-    script = {"code": [WRONG], "tests": [TESTS], "diagnosis": [says("logic", FIX)]}
+    script: dict[str, Sequence[Any]] = {
+        "code": [WRONG],
+        "tests": [TESTS],
+        "diagnosis": [says("logic", FIX)],
+    }
     parent = made.run("the-parent", script, job=QUIET.model_copy(update={"max_iterations": 1}))
     assert parent.done
     job = QUIET.model_copy(update={"prompt": "Write add(a, b) anew."})
