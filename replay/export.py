@@ -13,6 +13,7 @@ the file of a fork needs no other. Equal tapes give equal files, byte for byte.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
@@ -29,14 +30,20 @@ from codetape.states.values import canonical
 FORMAT = 1
 """The version of the form of the file; `engine.codec.FORMAT` is that of the events in it."""
 
+_BEGIN = b'{"codetape":"tape"'
+"""So begins a file that was exported."""
+
 
 def export_tape(source: Source, session: str, path: Path, *, redacted: bool = False) -> None:
     """Write a tape to a file, which only its owner may read: whole, or not at all.
 
     `redacted` marks one that `replay.redact` made.
 
-    Raises UnknownSession, DamagedTape and OSError; an older file of that name is then still there.
+    Raises UnknownSession, DamagedTape and OSError, and FileExistsError for what is there and is no
+    older tape; whatever has that name is then still there.
     """
+    if path.exists() and not _replaceable(path):
+        raise FileExistsError(errno.EEXIST, "it is there already and is no tape", str(path))
     descriptor, part = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
@@ -46,6 +53,14 @@ def export_tape(source: Source, session: str, path: Path, *, redacted: bool = Fa
     except BaseException:
         Path(part).unlink()
         raise
+
+
+def _replaceable(path: Path) -> bool:
+    """Say whether nothing is lost with a file: it is empty, or was exported. A device is neither."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_BEGIN)) in {b"", _BEGIN}
 
 
 def tape_lines(source: Source, session: str, *, redacted: bool = False) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from codetape.engine.ports import UnknownSession
     from codetape.states.session import Session
 
 PASSED = 0  # also: replay says identical
@@ -12,6 +13,9 @@ NOT_PASSED = 1  # it ended without passing; replay differs
 USAGE = 2
 INFRASTRUCTURE = 3  # no sandbox, no key, model not reachable, store unusable
 INTERRUPTED = 130
+
+TAPE_FILE = ".jsonl"
+"""What ends so names a file that `codetape export` wrote; no id does."""
 
 _OUT_OF_REACH = {"auth", "connection", "not_found", "rate_limited", "server_error", "timeout"}
 
@@ -57,7 +61,7 @@ def explained(error: Exception) -> tuple[str, int] | None:
                 NOT_PASSED,
             )
         case UnknownSession():
-            return f"{error}; `codetape sessions` lists them", USAGE
+            return _unknown(error), USAGE
         case BadTapeFile() | OtherContent() | Redacted():
             return str(error), NOT_PASSED
         case StoreError() | UnreadableEvent() | SandboxBroken():
@@ -65,3 +69,12 @@ def explained(error: Exception) -> tuple[str, int] | None:
         case RunFailed():
             return str(error), NOT_PASSED
     return None
+
+
+def _unknown(error: UnknownSession) -> str:
+    """Say why there is no such session, and what to do."""
+    if error.prefix.endswith(TAPE_FILE):
+        return f"{error.prefix} is a file: `codetape import` it into a store, then name its session"
+    if error.prefix == "last":
+        return "the store has no session yet; `codetape demo` makes one"
+    return f"{error}; `codetape sessions` lists them"

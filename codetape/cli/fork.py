@@ -9,6 +9,7 @@ import click
 
 from codetape.cli.exits import USAGE, Failed
 from codetape.cli.stores import (
+    EVENT,
     command_line,
     find_session,
     reading,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @session_argument
-@click.option("--at", type=int, required=True, metavar="N", help="The last event that is shared.")
+@click.option("--at", type=EVENT, required=True, metavar="N", help="The last event that is shared.")
 @click.option(
     "--set", "sets", metavar="FIELD=VALUE", multiple=True, help="Change what is asked for."
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from codetape.cli.stores import command_line, short, store_option, writing
+from codetape.cli.stores import command_line, read_file, short, store_option, writing
 
 
 @click.command()
@@ -24,9 +24,9 @@ def command(file: Path, store: str | None) -> None:
     from codetape.cli.screen import screen
     from codetape.cli.text import counted
     from codetape.composition import owner
-    from codetape.replay.imports import put_tape, read_tape_file
+    from codetape.replay.imports import put_tape
 
-    tape = read_tape_file(file)  # before the store is opened, and made if there is none
+    tape = read_file(file)  # before the store is opened, and made if there is none
     with writing(store) as opened:
         put_tape(tape, opened, owner())
     screen().line(f"Session {tape.session} is in the store: {counted(len(tape), 'event')}.", "good")

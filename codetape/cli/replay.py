@@ -9,7 +9,7 @@ import click
 
 from codetape.cli.exits import NOT_PASSED, PASSED, USAGE, Failed
 from codetape.cli.progress import progress
-from codetape.cli.stores import find_session, reading, reading_tape, store_option
+from codetape.cli.stores import EVENT, find_session, reading, reading_tape, store_option
 
 if TYPE_CHECKING:
     from codetape.cli.screen import Screen
@@ -32,7 +32,7 @@ class Options(TypedDict):
 @click.option("--all", "every", is_flag=True, help="Replay all sessions of the store.")
 @click.option("--keep-going", is_flag=True, help="Report all differences, not only the first.")
 @click.option("--ignore", type=click.Choice(["prompts"]), help="Compare the path only.")
-@click.option("--to", type=int, metavar="N", help="Show the session as it was after event N.")
+@click.option("--to", type=EVENT, metavar="N", help="Show the session as it was after event N.")
 @click.option(
     "--live",
     type=click.Choice(["sandbox", "model"]),
@@ -69,7 +69,8 @@ def command(
     """
     if every == bool(session):
         raise click.UsageError("give a SESSION, or --all", click.get_current_context())
-    _check_modes({"--all": every, "--live": bool(live), "--step": step or to is not None})
+    walk = "--step" if step else "--to"
+    _check_modes({"--all": every, "--live": bool(live), walk: step or to is not None})
     options: Options = {"keep_going": keep_going, "ignore_prompts": ignore == "prompts"}
     if session is None:
         return _all(store, options)

@@ -11,7 +11,7 @@ import click
 
 from codetape.cli.exits import INFRASTRUCTURE, USAGE, Failed
 from codetape.cli.generate import save_option
-from codetape.cli.stores import reading_tape, session_argument, store_option
+from codetape.cli.stores import EVENT, reading_tape, session_argument, store_option
 
 if TYPE_CHECKING:
     from codetape.cli.screen import Screen
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @session_argument
-@click.option("--at", type=int, metavar="N", help="As it was after event N.")
+@click.option("--at", type=EVENT, metavar="N", help="As it was after event N.")
 @click.option("--events", is_flag=True, help="Every event, with its facts.")
 @click.option("--code", is_flag=True, help="The newest code.")
 @click.option("--tests", is_flag=True, help="The newest test file.")

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from codetape.cli.exits import USAGE, Failed
+from codetape.cli.exits import TAPE_FILE, USAGE, Failed
 
 if TYPE_CHECKING:
     from codetape.engine.ports import EventStore
     from codetape.engine.tape import Source
+    from codetape.replay.imports import TapeFile
 
 SHORT = 8
 """So many characters of an id stand in a hint."""
+
+EVENT = click.IntRange(min=1)
+"""The number of an event; the lists of Python count from the end too, people do not."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,14 +79,22 @@ def reading_tape(name: str, store: str | None) -> Iterator[tuple[Source, str]]:
 
     Yields where it is read from, and its session. Raises UnknownSession, BadTapeFile.
     """
-    if name.endswith(".jsonl") and Path(name).is_file():
-        from codetape.replay.imports import read_tape_file
-
-        file = read_tape_file(Path(name))
+    if name.endswith(TAPE_FILE):
+        file = read_file(Path(name))
         yield file, file.session
         return
     with reading(store) as opened:
         yield opened, find_session(opened, name)
+
+
+def read_file(path: Path) -> TapeFile:
+    """Read a file that `codetape export` wrote. Raises BadTapeFile, and Failed if it cannot be read."""
+    from codetape.replay.imports import read_tape_file
+
+    try:
+        return read_tape_file(path)
+    except OSError as error:
+        raise Failed(f"cannot read {path}: {error.strerror}", USAGE) from error
 
 
 def short(session: str) -> str:

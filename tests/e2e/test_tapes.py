@@ -102,6 +102,7 @@ def test_show_tells_own_from_inherited(run: Run, store: Path) -> None:
     ("words", "said"),
     [
         (["--at", "99"], "events 1 to 11, not 99"),
+        (["--at", "-2"], "-2 is not in the range x>=1"),
         (["--at", "11"], "is done after event 11; fork it before that"),
         (
             ["--at", "4", "--set", "colour=blue"],
@@ -305,6 +306,64 @@ def test_a_redacted_file_can_be_looked_at(run: Run, tmp_path: Path) -> None:
     code, _, err = run("import", "shown.tape.jsonl", "--store", "other.db")
     assert code == 1
     assert "is redacted" in err
+
+
+def test_what_is_no_tape_is_never_replaced_by_one(run: Run, store: Path) -> None:
+    before = store.read_bytes()
+    for there in (store, Path("/dev/null")):
+        code, _, err = run("export", "last", str(there))
+        assert code == 2
+        assert f"cannot write {there}: it is there already and is no tape" in err
+    assert store.read_bytes() == before
+    assert Path("/dev/null").is_char_device()
+
+
+def test_an_older_export_and_an_empty_file_are_replaced(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "a.tape.jsonl"
+    file.touch()
+    assert run("export", "last", str(file))[0] == 0
+    whole = file.read_bytes()
+    file.write_bytes(whole[:100])
+    assert run("export", "last", str(file))[0] == 0
+    assert file.read_bytes() == whole
+
+
+@pytest.mark.parametrize("words", [["fork", "--at", "4"], ["resume"], ["run"], ["export", "x"]])
+def test_a_file_where_a_session_of_a_store_is_wanted(run: Run, words: list[str]) -> None:
+    code, _, err = run(words[0], "a.tape.jsonl", *words[1:])
+    assert code == 2
+    assert "a.tape.jsonl is a file: `codetape import` it into a store" in err
+
+
+@pytest.mark.parametrize(
+    "words", [["show"], ["replay"], ["resume"], ["run"], ["fork", "--at", "4"]]
+)
+def test_the_last_session_of_an_empty_store(run: Run, tmp_path: Path, words: list[str]) -> None:
+    empty = tmp_path / "empty.db"
+    SqliteStore(empty).close()
+    code, _, err = run(words[0], "last", *words[1:], "--store", str(empty))
+    assert code == 2
+    assert "the store has no session yet" in err
+
+
+@pytest.mark.parametrize("command", ["show", "replay", "verify"])
+def test_a_file_that_cannot_be_read(run: Run, tmp_path: Path, command: str) -> None:
+    code, _, err = run(command, str(tmp_path / "none.jsonl"))
+    assert code == 2
+    assert "none.jsonl: No such file or directory" in err
+
+
+@pytest.mark.parametrize("words", [["show", "last", "--at"], ["replay", "last", "--to"]])
+def test_events_are_not_counted_from_the_end(run: Run, words: list[str]) -> None:
+    code, out, err = run(*words, "-1")
+    assert (code, out) == (2, "")
+    assert "-1 is not in the range" in err
+
+
+def test_ways_to_replay_are_named_as_they_were_typed(run: Run) -> None:
+    for words in (["--to", "3"], ["--step"]):
+        _, _, err = run("replay", "--all", *words)
+        assert f"--all and {words[0]} do not go together" in err
 
 
 def test_export_as_a_test(run: Run, tmp_path: Path) -> None:
