@@ -48,7 +48,7 @@ OF_AN_AGENT: list[tuple[str, Any]] = [
     ("api_key", "NOBODY_SET_THIS"),
     ("api_base", "localhost:8000"),
     ("litellm_params", [1]),
-    ("litellm_params", {"stop": object()}),
+    ("litellm_params", {"stop": b"bytes"}),
     ("litellm_params", {"temperature": math.nan}),
     ("cache", ["auto"]),
     ("on_event", 5),
