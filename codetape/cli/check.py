@@ -41,6 +41,7 @@ def command(workflows: tuple[str, ...], store: str | None, *, orders: bool) -> i
     \b
     Examples:
       codetape check
+      codetape check autocoder --orders
       codetape check my_package.rules:REVIEWED
       codetape check --store codetape.db
     """
@@ -73,9 +74,12 @@ def _found(name: str) -> tuple[Workflow, dict[str, list[object]]]:
 
     from codetape.states.workflow import Workflow
 
+    if built_in := [found for found in _built_in() if found[0].name == name]:
+        return built_in[0]
     module, colon, attribute = name.partition(":")
     if not colon:
-        raise Failed(f"{name}: give MODULE:WORKFLOW, as in my_package.rules:REVIEWED", USAGE)
+        known = ", ".join(workflow.name for workflow, _ in _built_in())
+        raise Failed(f"{name} is none of {known}; your own are MODULE:WORKFLOW", USAGE)
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:

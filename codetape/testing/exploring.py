@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 from zlib import crc32
 
@@ -57,6 +58,9 @@ JOBS: tuple[Job, ...] = (
 HIGHEST = 12
 """Counters are told apart up to this number."""
 
+SOME = 12
+"""So many random sessions show what guards read."""
+
 ROUNDS = 40
 """A cycle that goes on for so many rounds has no end."""
 
@@ -89,8 +93,7 @@ def explore(
     each time.
     """
     walk = _Walk(workflow, bodies, jobs, outcomes)
-    for number in range(walks):
-        walk.play(number, jobs[number % len(jobs)])
+    walk.play(jobs, walks)
     for number, job in enumerate(sorted(jobs, key=lambda job: not job.skip_tests), 1):
         walk.open(job)
         walk.go(most * number // len(jobs))
@@ -135,16 +138,18 @@ class _Walk:
 
     # --- the walk ---------------------------------------------------------------------------------
 
-    def play(self, number: int, job: Job) -> None:
-        """Play one session at random, calm or rough."""
-        chance = seeded(f"walk {number}", (40, 15, 6, 3)[number % 4])
-        try:
-            trace = played(chance, job, None, self.workflow, self.bodies)
-        except Exception:  # noqa: BLE001 - what is wrong is found again, step by step
-            return
-        if not self.counters:
-            self.counters = _counters(self.workflow, [step.after for step in trace])
-        for step in trace[1:]:
+    def play(self, jobs: Sequence[Job], walks: int) -> None:
+        """Play sessions at random, calm and rough; what guards read of them are the counters."""
+        traces = []
+        for number in range(walks):
+            chance = seeded(f"walk {number}", (40, 15, 6, 3)[number % 4])
+            job = jobs[number % len(jobs)]
+            # What is wrong is found again, step by step.
+            with suppress(Exception):
+                traces.append(played(chance, job, None, self.workflow, self.bodies))
+        some = [step.after for trace in traces[:SOME] for step in trace]
+        self.counters = _counters(self.workflow, some)
+        for step in chain.from_iterable(trace[1:] for trace in traces):
             self.step(step.before, step.event)
 
     def open(self, job: Job) -> None:

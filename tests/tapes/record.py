@@ -16,6 +16,7 @@ from codetape.adapters.llm.scripted import ScriptedLlm
 from codetape.adapters.sandbox.fake import FakeSandbox, built, failed, not_collected, timed_out
 from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.system import FixedClock
+from codetape.engine.loop import Engine
 from codetape.engine.ports import EventStore
 from codetape.engine.tape import Recorded
 from codetape.replay.export import export_tape
@@ -81,7 +82,7 @@ class Recording:
         runs: Sequence[Any],
         builds: Sequence[Any],
         posts: Mapping[int, Event],
-    ) -> Any:
+    ) -> Engine:
         def on_event(record: Recorded, _: Session) -> None:
             if event := posts.get(record.seq):
                 made.post(event)
