@@ -84,7 +84,9 @@ class AutoCoderAgent:
         """What a notebook shows."""
         facts = {
             "model": self.model,
-            "sandbox": jobs.sandbox_name(self),
+            "sandbox": self.sandbox
+            if isinstance(self.sandbox, str)
+            else type(self.sandbox).__name__,
             "attempts": f"at most {self.max_iterations}",
             "store": self.store
             if isinstance(self.store, str | Path)

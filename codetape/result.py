@@ -18,6 +18,7 @@ from codetape.engines import standing
 from codetape.notebook import folded, table
 from codetape.running import run_solution
 from codetape.states.constraints import schemas_of
+from codetape.states.ending import not_done
 from codetape.states.events import CodeWritten
 from codetape.states.failures import Failure
 from codetape.states.session import Session
@@ -90,7 +91,7 @@ class Result:
     def error(self) -> str | None:
         """Why it did not succeed, in words; None if it did."""
         if self.folded.ending is None:
-            return f"the session is not done: {self.folded.paused or 'it was interrupted'}"
+            return not_done(self.folded)
         return None if self.success else self.folded.ending.reason
 
     @property

@@ -77,7 +77,7 @@ def readme(session: Session) -> str:
     """Return a README that says what this is and how to test and run it."""
     job = session.job
     parts = [f"# {job.name}", _quoted(job.prompt), _interface(job), "## Test it", _testing(session)]
-    parts += ["## Run it", _running(job)]
+    parts += ["## Run it", *_variables(job), _running(job)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -101,12 +101,20 @@ def _testing(session: Session) -> str:
     )
 
 
+def _variables(job: Job) -> list[str]:
+    """Say what has to be set: the values are not in this folder, for they may be secret."""
+    names = (*job.environment, *job.secrets)
+    return [f"It reads the variables {', '.join(names)}; set them first."] if names else []
+
+
 def _running(job: Job) -> str:
+    network = "" if job.network_access else " --network none"
+    variables = "".join(f" -e {name}" for name in (*job.environment, *job.secrets))
     options = " ".join(f"--{d.name} {_example(job, d)}" for d in job.inputs)
     return (
         "    mkdir -p inputs outputs && chmod 777 outputs    # put the input files into inputs/\n"
         "    podman build -t solution .\n"
-        "    podman run --rm --network none \\\n"
+        f"    podman run --rm{network}{variables} \\\n"
         "        -v ./inputs:/var/inputs:ro -v ./outputs:/var/outputs \\\n"
         f"        solution {options}".rstrip()
     )

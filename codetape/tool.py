@@ -9,6 +9,7 @@ from codetape import learning
 from codetape.artifacts import Artifacts
 from codetape.engine.ports import EventStore
 from codetape.notebook import folded, table
+from codetape.states.ending import not_done
 from codetape.states.failures import Failure
 from codetape.states.tools.ending import HarnessStatus, Status, harness_status, status
 from codetape.states.tools.session import Finding, ToolSession
@@ -61,7 +62,7 @@ class Tool:
     def error(self) -> str | None:
         """Why it did not succeed, in words; None if it did."""
         if self.folded.ending is None:
-            return f"the session is not done: {self.folded.paused or 'it was interrupted'}"
+            return not_done(self.folded)
         return None if self.success else self.folded.ending.reason
 
     @property

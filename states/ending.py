@@ -38,6 +38,16 @@ def ending(s: Session, event: e.Event) -> Ending:
     return Ending(FailureClass.UNKNOWN, f"ended by {event.name}")
 
 
+def not_done(s: Session) -> str:
+    """Return why a session that is not done stands still, and what makes it go on."""
+    if s.paused is None:
+        return "the session is not done: it was interrupted; resume goes on with it"
+    if s.held is not None:
+        return f"the session is not done: {s.paused} Resume it with allow or deny to answer."
+    larger = " with a larger one" if s.paused.startswith("the budget") else ""
+    return f"the session is not done: {s.paused}; resume it{larger} to go on"
+
+
 def _class_of(s: Session) -> FailureClass:
     if s.build_failure:
         return FailureClass.ENVIRONMENT

@@ -279,3 +279,13 @@ def test_a_task_replaces_what_the_session_ran_with(monkeypatch: pytest.MonkeyPat
 def test_an_argument_of_a_task_that_is_wrong_is_named(options: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=f"^{named}: "):
         agent().generate("x").as_task(**options)
+
+
+def test_a_paused_session_says_what_makes_it_go_on() -> None:
+    spent = agent(budget=Budget(calls=1)).generate("Add.")
+    assert str(spent.error).endswith(
+        "(1 spent, up to 1 next); resume it with a larger one to go on"
+    )
+    script = {**HAPPY, "code": [{**RIGHT, "packages": ["pandas"]}]}
+    asked = agent(script, package_policy="ask").generate("Add.")
+    assert str(asked.error).endswith("Resume it with allow or deny to answer.")

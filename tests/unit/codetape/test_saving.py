@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,3 +70,21 @@ def test_there_is_nothing_to_save_without_code(tmp_path: Path) -> None:
     made = agent(sandbox=FakeSandbox(builds=[broke("none", missing=True)])).generate("Add.")
     with pytest.raises(ValueError, match="no code to save"):
         made.save(tmp_path)
+
+
+def test_the_readme_runs_it_as_it_was_tested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICE_LOGIN", "canary-4711")
+    agent().generate("Add.").save(tmp_path / "alone")
+    assert "podman run --rm --network none \\\n" in (tmp_path / "alone" / "README.md").read_text()
+    options: dict[str, Any] = {
+        "network_access": True,
+        "env_vars": {"LANGUAGE": "de"},
+        "secrets": ["SERVICE_LOGIN"],
+    }
+    agent(**options).generate("Add.").save(tmp_path / "open")
+    readme = (tmp_path / "open" / "README.md").read_text()
+    assert "podman run --rm -e LANGUAGE -e SERVICE_LOGIN \\\n" in readme
+    assert "It reads the variables LANGUAGE, SERVICE_LOGIN; set them first." in readme
+    assert "canary" not in readme
