@@ -24,7 +24,7 @@ from codetape.replay.replayer import replay
 from codetape.result import Result
 from codetape.states.workflow import WORKFLOWS
 from codetape.tool import Tool
-from tests.support.sessions import HAPPY, ONE_REPAIR
+from tests.support.sessions import HAPPY, LOGIC, ONE_REPAIR, TESTS
 
 ASKED = "Add the numbers of two columns of a ledger."
 SIMILAR = "Add the columns of this ledger, as numbers."
@@ -121,16 +121,29 @@ def test_who_wants_no_lessons_has_none(store: EventStore) -> None:
 
 
 def test_a_session_that_is_not_done_teaches_nothing_yet(store: EventStore) -> None:
-    paused, _ = generate(store, ASKED, ONE_REPAIR, budget=Budget(calls=4))
+    wrong = ("AssertionError", "assert 1 == 2")
+    two = f"{TESTS['test_code']}\n\ndef test_more():\n    assert add(0, 0) == 0\n"
+    blamed: Any = [
+        {**LOGIC["failures"][0], "test_name": name} for name in ("test_add", "test_more")
+    ]
+    script = {**ONE_REPAIR, "tests": [{"test_code": two}], "diagnosis": [{"failures": blamed}]}
+    runs = [failed({"test_add": wrong, "test_more": wrong}), failed({"test_more": wrong})]
+    budget, sandbox = Budget(calls=5), FakeSandbox(runs=runs)
+    paused, _ = generate(store, ASKED, script, sandbox=sandbox, budget=budget)
     assert paused.folded.paused
-    assert learn_from(store, paused.session) == 0
-    sandbox = FakeSandbox()
-    rest = ScriptedLlm({"code": ONE_REPAIR["code"][1:]})
-    made = {"llm": rest, "sandbox": sandbox, "store": store}
-    agent = AutoCoderAgent(model="scripted", clock=FixedClock(), **made)  # type: ignore[arg-type]
+    assert paused.attempts == 2
+    assert learn_from(store, paused.session) == 0  # though test_add was repaired
+    other = {
+        "test_name": "test_more",
+        "fixed_code": "def test_more():\n    assert add(0, 1) == 1\n",
+    }
+    patched: Any = {"patch_tests": [{"patches": [other]}], "verify_tests": [{"missing_fixes": []}]}
+    rest = ScriptedLlm({"diagnosis": [{"failures": blamed[1:]}], **patched})
+    made: dict[str, Any] = {"llm": rest, "sandbox": FakeSandbox(), "store": store}
+    agent = AutoCoderAgent(model="scripted", clock=FixedClock(), **made)
     assert agent.resume(paused.session, budget=Budget()).success
     with library_of(store) as library:
-        assert [MENDED in lesson.text for lesson in library.lessons()] == [True]
+        assert MENDED in "".join(lesson.text for lesson in library.lessons())
 
 
 def test_a_bad_verdict_sinks_what_its_session_taught(store: EventStore) -> None:
