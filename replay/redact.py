@@ -1,14 +1,16 @@
 """Redaction: a tape without prompts and data, so that it can be shown to others.
 
 What stays is the structure: events and states, times, counts, tokens and costs, labels, names of
-models and packages, types of exceptions. Every other text becomes "[text 7, 812 characters]"; equal
-texts have equal numbers, so that one can still see what came back and what changed. A text stays only
-where a field is listed here: what nobody has thought of is gone.
+models, packages and images, types of exceptions. Every other text becomes "[text 7, 812 characters]";
+equal texts have equal numbers, so that one can still see what came back and what changed. A text stays
+only where a field is listed here, and only if it has the form of a name there: what nobody has thought
+of is gone, and so is what code or a model wrote in the place of a name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal, get_origin
 
@@ -38,7 +40,7 @@ KEPT: Mapping[str, frozenset[str]] = {
     "CallFailed": frozenset({"kind"}),
     "Resumed": frozenset({"allow", "deny"}),
     "Job": frozenset(
-        {"name", "model", "models", "fallback_models", "sandbox", "python", "base_image"}
+        {"model", "models", "fallback_models", "sandbox", "python", "base_image"}
         | {"base_packages", "system_packages", "package_policy"}
     ),
     "LlmCall": frozenset({"kind", "model"}),
@@ -52,6 +54,9 @@ KEPT: Mapping[str, frozenset[str]] = {
     "Column": frozenset({"type"}),
 }
 """Fields whose texts stay, by the class that has them."""
+
+_NAME = re.compile(r"[\w.+:/@<>=!~,\[\]-]{1,200}", re.ASCII)
+"""The form of names of models, packages with their versions, images and types."""
 
 _CALL_FIELDS = ("model", "kind", "seconds")
 
@@ -73,6 +78,7 @@ class _Redaction:
         self._texts: dict[str, int] = {}
         self._blobs: dict[str, bytes] = {}
         self._rows: list[StoredEvent] = []
+        self._fields = frozenset(_fields(Value)) | {"request"}
 
     def tape(self) -> TapeFile:
         workflow = ""
@@ -96,7 +102,7 @@ class _Redaction:
         body = stored_request(self._source.get_blob, key) or {"request": "unknown"}
         bare = {**self._json(body), "request": body["request"]}
         if "call" in body:
-            bare["call"] |= {name: body["call"].get(name) for name in _CALL_FIELDS}
+            bare["call"] |= {n: self._named(body["call"].get(n)) for n in _CALL_FIELDS}
             for message, stored in zip(
                 bare["call"]["messages"], body["call"]["messages"], strict=True
             ):
@@ -109,9 +115,9 @@ class _Redaction:
     def _value(self, value: Any) -> Any:
         kept = KEPT.get(type(value).__name__, frozenset())
         fields = {
-            name: self._any(getattr(value, name))
+            name: (self._named if name in kept else self._any)(getattr(value, name))
             for name, info in type(value).model_fields.items()
-            if name not in kept and get_origin(info.annotation) is not Literal
+            if get_origin(info.annotation) is not Literal
         }
         return value.model_copy(update=fields)
 
@@ -122,16 +128,37 @@ class _Redaction:
             return tuple(map(self._any, value))
         return self._json(value)
 
+    def _named(self, value: Any) -> Any:
+        """Keep the texts that have the form of a name."""
+        if isinstance(value, tuple):
+            return tuple(map(self._named, value))
+        if isinstance(value, dict):
+            return {self._named(key): self._named(item) for key, item in value.items()}
+        if type(value) is str and _NAME.fullmatch(value):
+            return value
+        return self._any(value)
+
     def _json(self, value: Any) -> Any:
-        """Take the texts out of what JSON can hold; names of fields stay, values of enums too."""
+        """Take the texts out of what JSON can hold; names of our fields stay, values of enums too."""
         if type(value) is str:
             return self._mark(value) if value else ""
         if isinstance(value, dict):
-            return {key: self._json(item) for key, item in value.items()}
+            return {self._key(key): self._json(item) for key, item in value.items()}
         if isinstance(value, list):
             return list(map(self._json, value))
         return value
 
+    def _key(self, key: str) -> str:
+        """Keep the name of a field of ours; other keys are data, such as names of variables."""
+        return key if key in self._fields else self._mark(key)
+
     def _mark(self, text: str) -> str:
         number = self._texts.setdefault(text, len(self._texts) + 1)
         return f"[text {number}, {len(text)} characters]"
+
+
+def _fields(home: type[Value]) -> Iterator[str]:
+    """Yield the names of all fields of a class and of those that are made of it."""
+    yield from home.model_fields
+    for sub in home.__subclasses__():
+        yield from _fields(sub)

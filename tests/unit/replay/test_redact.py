@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from codetape.adapters.sandbox.fake import failed
 from codetape.adapters.store.memory import MemoryStore
 from codetape.replay.export import export_tape
 from codetape.replay.imports import BadTapeFile, Redacted, put_tape, read_tape_file
@@ -29,8 +30,9 @@ SECRETIVE = replace(
             "schema_text": CANARY * 300,
             "system_prompt": CANARY,
             "constraints": (CANARY,),
-            "environment": {"REGION": CANARY},
-            "parameters": {"user": CANARY, "stop": [CANARY]},
+            "name": CANARY,
+            "environment": {"REGION": CANARY, CANARY: "1"},
+            "parameters": {"user": CANARY, "stop": [CANARY], "bias": {CANARY: 1}},
             "samples": (
                 job.Sample(name=CANARY, path=f"/{CANARY}", file=CANARY, description=CANARY),
             ),
@@ -50,6 +52,19 @@ def test_nothing_of_prompts_and_data_is_left(tmp_path: Path) -> None:
     for word in (CANARY, "a + b", "test_one", "assert", "numbers", "Replace"):
         assert word not in text, word
     assert "numpy" in text  # packages are structure
+
+
+@pytest.mark.parametrize("field", ["type", "module"])
+def test_a_text_in_the_place_of_a_name_is_none(field: str) -> None:
+    """What a package or an exception is called is decided by code that nobody has read."""
+    for text, stays in (("pandas.errors.ParserError", True), (f"the patient is {CANARY}", False)):
+        problem = values.Problem.model_validate({"type": "KeyError", "message": "", field: text})
+        store = MemoryStore()
+        played(replace(SECRETIVE, runs=[failed({"test_one": problem})]), store)
+        told = str(list(store.read(ID)))
+        shown = redacted(store, ID)
+        assert text in told
+        assert (text in str([row.data for row in shown.rows])) is stays
 
 
 @given(scripts)
