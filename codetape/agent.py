@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codetape import composition, engines, jobs, shapes, validation
+from codetape.adapters.aside import aside
 from codetape.adapters.system import SystemClock, SystemIds
 from codetape.both import both
 from codetape.description.samples import Choice, samples_of
@@ -116,7 +117,7 @@ class AutoCoderAgent:
         job = self._job(prompt, schema, constraints, inputs, outputs)
         shapes.whole("max_sample_rows", self.max_sample_rows, 1)
         samples = validation.sample_names(samples)
-        job = job.model_copy(update={"prices": prices(job, self.llm)})
+        job = job.model_copy(update={"prices": await aside(prices, job, self.llm)})
         session_id = self.ids.new()
         folder = composition.session_folder(session_id)
         choice = Choice(self.max_sample_rows, self.seed, folder / "samples")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codetape import artifacts, composition, engines, jobs, shapes, validation
+from codetape.adapters.aside import aside
 from codetape.adapters.system import SystemClock, SystemIds
 from codetape.both import both
 from codetape.engine.loop import Engine
@@ -89,7 +90,7 @@ class ToolMaker:
         made so far in the project's folder, and a session that `resume` goes on with.
         """
         job = self._job(question)
-        job = job.model_copy(update={"prices": prices(job, self.llm)})
+        job = job.model_copy(update={"prices": await aside(prices, job, self.llm)})
         artifacts.check(Path(job.name))
         making = _Making(self)
         with making.kept():

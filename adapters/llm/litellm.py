@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from codetape.adapters.aside import aside
 from codetape.adapters.llm import failures, quirks
 from codetape.adapters.llm.reading import NotStreamed, Reading, read_stream, read_whole
 from codetape.engine.ports import LlmError
@@ -110,7 +111,7 @@ class LiteLlm:
 
     async def complete(self, call: LlmCall) -> Answer:
         """Answer one call. Raises LlmError; cancelling the task ends the call."""
-        litellm = await asyncio.to_thread(load)
+        litellm = await aside(load)
         key, secrets = self._key(litellm, call.model), self._secrets(litellm, call.model)
         exchange = _Exchange(litellm, call, key=key, base=self._api_base, secrets=secrets)
         total = min(call.seconds, self._timeout or call.seconds)
