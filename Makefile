@@ -5,7 +5,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo test lint format bench bench-sandbox reference humaneval coverage lock clean
+.PHONY: help env demo test lint format mutations bench bench-sandbox reference humaneval coverage lock clean
 
 # The project's own uv and the interpreter named here, whatever else the shell has active.
 unexport VIRTUAL_ENV
@@ -46,6 +46,9 @@ bench: .venv/.synced ## measure the numbers that the design must keep
 
 bench-sandbox: .venv/.synced ## measure sandboxes against a bare process
 	.venv/bin/python -m benchmarks.sandbox $(ARGS)
+
+mutations: .venv/.synced ## break the rules on purpose and see that tests notice (ARGS="guards")
+	nice .venv/bin/python scripts/mutations.py $(ARGS)
 
 env: .venv/.synced ## make the environment from the lock file
 

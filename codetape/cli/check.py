@@ -78,8 +78,8 @@ def _found(name: str) -> tuple[Workflow, dict[str, list[object]]]:
         return built_in[0]
     module, colon, attribute = name.partition(":")
     if not colon:
-        known = ", ".join(workflow.name for workflow, _ in _built_in())
-        raise Failed(f"{name} is none of {known}; your own are MODULE:WORKFLOW", USAGE)
+        names = ", ".join(workflow.name for workflow, _ in _built_in())
+        raise Failed(f"{name} is none of {names}; your own are MODULE:WORKFLOW", USAGE)
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
