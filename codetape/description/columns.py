@@ -14,6 +14,9 @@ FEW = 12
 LONGEST_VALUE = 60
 """Characters of one value that are shown."""
 
+LARGEST_INT = 2**63 - 1
+"""A schema's int holds no larger one."""
+
 _DATE = r"\d{4}-\d\d-\d\d"
 _TIME = r"\d{1,2}:\d\d(:\d\d)?"
 
@@ -46,7 +49,7 @@ def _type(series: Any) -> str:
     if kind == "b":
         return "bool"
     if kind in "iu":
-        return "int"
+        return "int" if series.max() <= LARGEST_INT else "object"
     if kind == "f":
         return "float"
     if kind == "M":

@@ -350,3 +350,9 @@ def test_what_is_neither_file_nor_folder_is_refused(tmp_path: Path) -> None:
     for value in (tmp_path / "pipe", ""):
         with pytest.raises(ValueError, match=r"^samples: data: "):
             describe(value, tmp_path)
+
+
+def test_a_number_that_no_schema_holds_is_no_int(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"small": [1, 2], "large": pd.Series([1, 2**64 - 1], dtype="uint64")})
+    types = [column.type for column in describe(frame, tmp_path).columns]
+    assert types == ["int", "object"]
