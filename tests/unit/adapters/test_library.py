@@ -60,6 +60,12 @@ def test_a_lesson_is_told_to_a_similar_request_of_its_lane_only(library: Library
     assert texts(library, lane="make_tool") == []
 
 
+def test_one_word_in_common_is_not_enough(library: Library) -> None:
+    library.learn("s1", "autocoder", LOGS, ["Lines may be cut."])
+    assert texts(library, "Plan a log cabin in the woods") == []
+    assert texts(library, "Nginx") == ["Lines may be cut."]  # unless it is all that is asked
+
+
 def test_a_session_is_learned_from_once_whatever_was_forgotten(library: Library) -> None:
     assert library.learn("s1", "autocoder", LOGS, ["one", "two", "one", " "]) == 2
     (one, _) = library.lessons()
@@ -102,6 +108,15 @@ def test_a_bad_verdict_sinks_the_lessons_of_its_session(library: Library) -> Non
     assert texts(library) == ["stays up", "sinks"]
     library.feedback("disliked", "autocoder", True)
     assert texts(library) == ["sinks", "stays up"]
+
+
+def test_what_a_person_praised_or_said_goes_first(library: Library) -> None:
+    for session in ("first", "praised"):
+        library.learn(session, "autocoder", LOGS, [session], DAY.format(1))
+    library.feedback("praised", "autocoder", True)
+    assert texts(library) == ["praised", "first"]
+    library.feedback("third", "autocoder", False, "this", LOGS, DAY.format(1))
+    assert texts(library) == ["praised", "A person wants this avoided: this", "first"]
 
 
 def test_a_later_verdict_takes_the_place_of_the_first_and_of_its_note(library: Library) -> None:

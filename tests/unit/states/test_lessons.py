@@ -80,6 +80,14 @@ def test_a_session_that_repaired_nothing_teaches_nothing() -> None:
     assert taught(ready().passes()) == ()
 
 
+def test_what_went_away_by_itself_teaches_nothing() -> None:
+    failing = ready(code=CODES[0]).fails(test_a="assert 4 == 3")
+    failing.says(diagnosis(finding("test_a")))
+    passing = ready(code=CODES[0]).passes()
+    same = [event for event in passing.events if event.name in ("code_written", "tests_passed")]
+    assert lessons(failing.workflow, [*failing.events, *same]) == ()
+
+
 def test_failures_that_one_repair_mended_are_one_lesson() -> None:
     both = {name: finding(name, fix=FIX) for name in ("test_a", "test_b")}
     driven = ready(code=CODES[0]).fails(test_a="assert 4 == 3", test_b="assert 1 == 0")
