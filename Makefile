@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 ARGS ?=
+WORKERS ?= auto
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -14,13 +15,14 @@ export UV_PYTHON_DOWNLOADS := never
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
 	@echo
-	@echo 'ARGS="…" is passed on by demo, test and benches; PYTHON=… chooses the interpreter.'
+	@echo 'ARGS="…" is passed on by demo, test and benches; PYTHON=… chooses the interpreter;'
+	@echo 'WORKERS=… is how many processes test at once (as many as there are cores; 0 for this one).'
 
 demo: .venv/.synced ## run the shipped example: no key needed
 	.venv/bin/codetape demo $(ARGS)
 
 test: .venv/.synced ## run the tests; missing sandboxes are named and skipped
-	.venv/bin/python -m pytest $(ARGS)
+	.venv/bin/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
 coverage: .venv/.synced ## run the tests and report which branches they reach
 	.venv/bin/python -m pytest --cov --cov-report=term-missing $(ARGS)

@@ -24,7 +24,7 @@ from tests.support.tools import COURSES, DESIGN, HARNESS, QUESTION, TOOL, fenced
 ROOT = Path(__file__).parents[2]
 SANDBOXES = [
     pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
-    pytest.param("podman", marks=pytest.mark.podman),
+    pytest.param("podman", marks=[pytest.mark.podman, pytest.mark.slow]),
 ]
 
 
