@@ -120,13 +120,16 @@ def kinds(argument: str, given: Mapping[str, str], own: Iterable[str] = ()) -> d
 
 def personas(given: Iterable[Persona]) -> tuple[Persona, ...]:
     """Return personas whose names tell them apart, from each other and from kinds of calls."""
-    made = tuple(given)
+    if isinstance(given, str | Persona):
+        raise ValueError("personas: a list of personas is wanted")  # noqa: TRY004
+    made = tuple(shapes.instance("personas", who, Persona) for who in given)
     if not made:
         raise ValueError("personas: there is none; the last one writes the code")
     taken = {*SHAPES, *TOOL_KINDS, *LANE_NAMES}
     for who in made:
         if not _NAME.match(who.name) or who.name in taken:
             raise ValueError(f"personas: {who.name!r} is taken or no name")
+        shapes.filled(f"personas: the directive of {who.name}", who.directive)
         taken.add(who.name)
     return made
 
