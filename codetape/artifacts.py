@@ -9,6 +9,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from codetape.engine.ports import EventStore, StoreError
+from codetape.learning import library_of
 from codetape.states.framing import fenced
 from codetape.states.session import Session
 from codetape.states.tools.ending import harness_status, status
@@ -75,6 +77,17 @@ def write(session: ToolSession, project: Path, began: str) -> Artifacts:
     if session.findings:
         write_whole(report, in_words(session))
     return Artifacts(tool if made else None, report if session.findings else None)
+
+
+def listed(store: EventStore, session: str, made: Artifacts, at: str) -> None:
+    """List the files in the store; where that cannot be, say so: the files are there."""
+    try:
+        with library_of(store) as library:
+            for kind, path in (("tool", made.tool), ("report", made.report)):
+                if path is not None:
+                    library.add_artifact(session, kind, str(path.absolute()), at)
+    except StoreError as error:
+        _log.warning("the files of session %s are not listed: %s", session, error)
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -200,7 +200,9 @@ class _Making:
     def tool(self, stands: engines.Standing) -> Tool:
         """Write the files and return the tool."""
         session = _of_a_tool(stands)
-        made = artifacts.kept(session, Path(session.job.name), _began(stands))
+        began = _began(stands)
+        made = artifacts.kept(session, Path(session.job.name), began)
+        artifacts.listed(stands.store, session.id, made, began)
         return Tool(session, stands.store, made)
 
 

@@ -15,7 +15,9 @@ from codetape import Budget, Persona, Progress, ToolMaker
 from codetape.adapters.llm.scripted import ScriptedLlm
 from codetape.adapters.sandbox.fake import FakeSandbox, broke, ended, failed, passed
 from codetape.adapters.store.memory import MemoryStore
+from codetape.adapters.store.sqlite import SqliteStore
 from codetape.adapters.system import FixedClock, FixedIds
+from codetape.learning import library_of
 from codetape.states.tools.personas import PERSONAS
 
 TOOL = "def count(text):\n    return len(text.split())\n\n\nprint(count('a b'))\n"
@@ -131,6 +133,15 @@ def test_cancelled_before_any_request_nothing_is_asked_after_it(tmp_path: Path, 
     assert (tool.report_path is not None) == (after >= 2)
     assert (tool.path is not None) == (after >= 3)
     assert made.resume(tool.session).status == "cancelled", "done is done"
+
+
+def test_the_files_are_listed_in_the_store(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "codetape.db")
+    tool = maker(tmp_path, store=store).make("Count words.")
+    with library_of(store) as library:
+        listed = {artifact.kind: artifact.path for artifact in library.artifacts(tool.session)}
+    assert listed == {"tool": str(tool.path), "report": str(tool.report_path)}
+    store.close()
 
 
 def test_an_event_cancels_as_a_function_does(tmp_path: Path) -> None:
