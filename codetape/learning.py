@@ -41,14 +41,19 @@ def library_of(store: EventStore) -> Iterator[Library]:
         yield _in_memory(store)
 
 
-_kept: weakref.WeakKeyDictionary[EventStore, Library] = weakref.WeakKeyDictionary()
+_kept: dict[int, Library] = {}
+"""Libraries in memory, by the identity of their stores: not every store can be hashed."""
 
 
 def _in_memory(store: EventStore) -> Library:
-    if store not in _kept:
-        _kept[store] = Library.open()
-        weakref.finalize(store, _kept[store].close)
-    return _kept[store]
+    if id(store) not in _kept:
+        _kept[id(store)] = Library.open()
+        weakref.finalize(store, _drop, id(store))
+    return _kept[id(store)]
+
+
+def _drop(store: int) -> None:
+    _kept.pop(store).close()
 
 
 def guidance_for(store: EventStore, lane: str, request: str, now: str = "") -> tuple[str, ...]:
@@ -68,7 +73,7 @@ def taught(store: EventStore, workflow: Workflow, job: Job, clock: Clock) -> Job
     The clock is not looked at where nothing was taught. Raises StoreUnusable.
     """
     lane = LANES[workflow.name]
-    if not (isinstance(store, SqliteStore) or store in _kept):
+    if not (isinstance(store, SqliteStore) or id(store) in _kept):
         return job  # most stores in memory live for one session: it should not open a library
     with library_of(store) as library:
         if not library.lessons(lane):
