@@ -69,6 +69,8 @@ def test_the_finish_reason_is_looked_at_before_the_text() -> None:
     assert rejected(CODE, RIGHT, finish_reason="length").reason == "truncated"
     assert rejected(CODE, RIGHT, finish_reason="content_filter").reason == "refused"
     assert rejected(CODE, RIGHT, text=None, finish_reason="length").reason == "truncated"
+    whole = "```python\ndef add(a, b):\n    return a + b\n```"  # of a file that went on
+    assert rejected(CODE, {}, text=whole, finish_reason="length").reason == "truncated"
 
 
 @pytest.mark.parametrize("text", [None, "", " \n\t"])
