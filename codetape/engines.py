@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from codetape import composition, learning
+from codetape import composition, learning, shapes, validation
 from codetape.engine.loop import Engine
 from codetape.engine.ports import Clock, EventStore, Llm, Sandbox
 from codetape.engine.tape import Recorded, fold
@@ -71,8 +71,11 @@ def _learned(adapters: Adapters, ended: Standing) -> Standing:
 
 
 def decision(budget: Budget | None, allow: Iterable[str], deny: Iterable[str]) -> Resumed:
-    """Return the event with which a caller goes on."""
-    return Resumed(budget=budget, allow=tuple(allow), deny=tuple(deny))
+    """Return the event with which a caller goes on. Raises ValueError for a wrong argument."""
+    if budget is not None:
+        validation.budget(budget)
+    names = {"allow": shapes.texts("allow", allow), "deny": shapes.texts("deny", deny)}
+    return Resumed(budget=budget, **names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,9 +79,11 @@ async def _ran(
 
 
 def _without_secrets(boundary: Boundary, ran: RunOutcome) -> RunOutcome:
-    """Clean what the code printed, which may end in a log; outputs and their paths stay as they are."""
-    cleaned = boundary.clean(ran.model_copy(update={"outputs": ()}))
-    return cleaned.model_copy(update={"outputs": ran.outputs})
+    """Clean what the code said, which may end in a log; files of outputs stay as they are."""
+    cleaned = boundary.clean(ran)
+    pairs = zip(ran.outputs, cleaned.outputs, strict=True)
+    outputs = tuple(file.model_copy(update={"text": clean.text}) for file, clean in pairs)
+    return cleaned.model_copy(update={"outputs": outputs})
 
 
 async def _image(sandbox: Sandbox, session: Session) -> ImageRef:

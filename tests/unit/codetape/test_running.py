@@ -47,7 +47,8 @@ def wrote(
         files = []
         for name, text in outputs.items():
             (folder / name).write_text(text)
-            files.append(OutputFile(name=name, path=str(folder / name), size=len(text)))
+            path = str(folder / name)
+            files.append(OutputFile(name=name, path=path, size=len(text), text=text))
         for name, entries in folders.items():
             (folder / name).mkdir()
             for entry, text in entries.items():
@@ -278,7 +279,7 @@ def test_what_the_code_printed_is_told_without_secrets(
     for _ in range(2):
         with pytest.raises(RunFailed) as caught:
             made.run()
-        assert "canary" not in f"{caught.value}{caught.value.outcome}"
+        assert "canary" not in f"{caught.value}{caught.value.outcome!r}"
         assert "<secret THE_PASSWORD>" in str(caught.value)
 
 

@@ -142,3 +142,16 @@ def test_a_secret_in_the_wrong_place_is_refused_and_not_shown(
 def test_parameters_that_only_sound_secret_are_taken() -> None:
     made = agent(litellm_params={"max_tokens": 5, "stop": ["key"], "logit_bias": {"token": 1}})
     assert made.generate("x").folded.job.parameters["max_tokens"] == 5
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("budget", Budget(calls=-1)), ("budget", {"calls": 9}), ("allow", "polars"), ("deny", [1])],
+)
+def test_a_wrong_answer_to_a_pause_is_named_and_not_recorded(argument: str, value: Any) -> None:
+    made = agent(budget=Budget(calls=1))
+    paused = made.generate("x")
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - looked at below
+        made.resume(paused.session, **{argument: value})
+    named(argument, error)
+    assert made.load(paused.session).folded == paused.folded
