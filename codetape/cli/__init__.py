@@ -16,6 +16,7 @@ from codetape.cli.text import safe
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Faults of codetape itself are raised."""
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # not every stream that stands in for one has it
             stream.reconfigure(errors="backslashreplace")
@@ -35,13 +36,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _say("interrupted", INTERRUPTED)
     except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _end_output()
         return 1
     except Exception as error:
         if (explanation := explained(error)) is None:
             raise
+        if isinstance(error, OSError) and not error.filename:
+            _end_output()
         return _say(*explanation)
     return code if isinstance(code, int) else 0
+
+
+def _open_what_is_closed() -> None:
+    """Python has None for a stream that was closed before it started: nobody will read it."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _end_output() -> None:
+    """Throw away what is still to be written, which Python would try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _warn(message: Warning | str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -68,6 +69,10 @@ def explained(error: Exception) -> tuple[str, int] | None:
             return str(error), INFRASTRUCTURE
         case RunFailed():
             return str(error), NOT_PASSED
+        case OSError(filename=str(name)):
+            return f"cannot use {name}: {error.strerror}", INFRASTRUCTURE
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EIO):
+            return f"the output cannot be written: {error.strerror}", INFRASTRUCTURE
     return None
 
 

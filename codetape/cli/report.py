@@ -34,13 +34,19 @@ def show_result(
     elif ending:
         screen.line(f"Not passed ({ending.failure}): {ending.reason}", "bad")
     else:
-        screen.line(f"Not done: {result.error}.", "bad")
+        screen.line(f"Not done: {_standing(result)}", "bad")
     screen.fields([*_facts(result), *more])
     told = ending.reason if ending else ""
     for failure in [f for f in result.failures if f.test_id not in told][:SHOWN]:
         problem = failure.problem
         words = f"{failure.test_id}: {problem.type}: {one_line(problem.message)}"
         screen.line(f"  {failure.label}  {words}", "dim")
+
+
+def _standing(result: Result) -> str:
+    """Say what a session waits for, in one sentence."""
+    error = result.error or "it was interrupted"
+    return f"{error.removeprefix('the session is not done: ').removesuffix('.')}."
 
 
 def _facts(result: Result) -> Iterator[tuple[str, str]]:

@@ -40,7 +40,10 @@ def _facts(tool: Tool) -> Iterator[tuple[str, str]]:
     yield "tool", str(tool.path or "none, no answer had code")
     yield "report", str(tool.report_path or "none")
     yield "harness", tool.harness_status
-    yield "repairs", f"{counted(tool.cycles, 'crash')}, {session.logic_repairs} of its logic"
+    yield (
+        "repairs",
+        f"{counted(tool.cycles, 'crash', 'crashes')}, {session.logic_repairs} of its logic",
+    )
     yield "model", f"{session.job.model}, {counted(paid.calls, 'call')}, {tokens}"
     yield "cost", money(paid.cost)
     yield "time", duration(session.seconds)

@@ -15,6 +15,7 @@ import pytest
 from codetape import demo
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.cli import main
+from codetape.states.job import Budget, Job
 from tests.support.chat_replies import Reply
 from tests.support.chat_server import ChatServer
 from tests.support.sessions import HAPPY, PLAN, RIGHT, TESTS, play
@@ -399,3 +400,46 @@ def test_reader_of_a_view_that_goes_away(tape: str) -> None:
     )
     assert done.stdout == "--- system ---\n"
     assert done.stderr == ""
+
+
+def test_output_that_cannot_be_written_is_one_line(tape: str) -> None:
+    """The disk is full, or there is no such stream at all."""
+    words = [sys.executable, "-m", "codetape", "show", "last", "--store", tape]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 3
+    assert ended.stderr == "codetape: the output cannot be written: No space left on device\n"
+    closed = subprocess.run(["sh", "-c", 'exec "$@" >&- 2>&-', "-", *words], check=False)
+    assert closed.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(13, "Permission denied", "/a/b"), "cannot use /a/b: Permission denied"),
+        (OSError(28, "No space left on device", "c"), "cannot use c: No space left on device"),
+    ],
+)
+def test_what_the_machine_refuses_is_one_line(
+    error: OSError,
+    said: str,
+    tape: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def refuse(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("codetape.cli.report.show_result", refuse)
+    code, _, err = run(capsys, "show", "last", "--store", tape)
+    assert (code, err) == (3, f"codetape: {said}\n")
+
+
+def test_what_stands_still_is_said_once(outside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = SqliteStore("codetape.db")
+    asyncio.run(play(HAPPY, store=store, job=Job(prompt="Add.", budget=Budget(calls=1))))
+    store.close()
+    _, out, _ = run(capsys, "show", "last")
+    assert "Not done: the budget of 1 calls does not allow" in out
+    assert "the session is not done" not in out
+    assert ".." not in out
