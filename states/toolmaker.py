@@ -20,6 +20,9 @@ DONE = State.DONE
 ASKING = (NEEDS_CODE, NEEDS_TESTS, NEEDS_REBUILD)
 """The states in which a model may be asked."""
 
+WRITING = (NEEDS_CODE, NEEDS_TESTS)
+"""The states in which an answer may be of no use; a bad name for a package is no name."""
+
 SANDBOXED = (NEEDS_CODE, NEEDS_REBUILD, TESTING)
 """The states in which something is asked of the sandbox."""
 
@@ -73,8 +76,8 @@ TABLE = (
 
     *(Row("sandbox_broke", state, state, (guards.sandbox_retry_left,)) for state in SANDBOXED),
     Row("sandbox_broke",       SANDBOXED,      DONE),
-    *(Row("answer_rejected", state, state, (guards.answer_repair_left,)) for state in ASKING),
-    Row("answer_rejected",     ASKING,         DONE),
+    *(Row("answer_rejected", state, state, (guards.answer_repair_left,)) for state in WRITING),
+    Row("answer_rejected",     WRITING,        DONE),
     *(Row("call_failed", state, state, (guards.call_retry_left,)) for state in ASKING),
     Row("call_failed",         ASKING,         DONE),
 

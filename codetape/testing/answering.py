@@ -141,8 +141,8 @@ def _code(chance: Chance) -> dict[str, Any]:
 
 def _next(rejected: str) -> str:
     """Another name that nothing has, for one that was rejected."""
-    name, number = re.findall(r"(.*?)(\d*)(?:==.*)?$", rejected)[0]
-    return f"{name}{int(number or 0) + 1}"
+    number = re.match(r"nosuch(\d+)", rejected)
+    return f"nosuch{int(number[1]) + 1 if number else 1}"
 
 
 def _patches(chance: Chance, request: r.PatchTests) -> dict[str, Any]:

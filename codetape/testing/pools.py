@@ -139,6 +139,7 @@ PLAIN_TEXTS = (
     f"Here is the script.\n\n```python\n{SOLUTIONS[0]}\n```",
     f"```python\n{SOLUTIONS[1]}\n```",
     f"```python\n{SOLUTIONS[3]}\n```",
+    "```python\nimport " + ", ".join(f"nosuch{n}" for n in range(20, 32)) + "\n```",
     "It adds two numbers.",
     "```python\ndef add(:\n```",
 )
