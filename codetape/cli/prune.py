@@ -91,11 +91,14 @@ def _check_states(states: tuple[str, ...]) -> None:
 
 
 def _show(shown: Screen, chosen: Chosen) -> None:
-    from codetape.cli.sessions import ago
-    from codetape.cli.text import counted
+    from codetape.cli.sessions import LONGEST_NAME, ago
+    from codetape.cli.text import counted, one_line
 
     if chosen.gone:
-        rows = [(r.id, r.name, r.state, str(r.seq), ago(r.updated_at)) for r in chosen.gone]
+        rows = [
+            (r.id, one_line(r.name, LONGEST_NAME), r.state, str(r.seq), ago(r.updated_at))
+            for r in chosen.gone
+        ]
         shown.table(("to delete", "name", "state", "events", "changed"), rows)
     else:
         shown.line("Nothing is to be deleted.")

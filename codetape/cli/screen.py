@@ -30,7 +30,7 @@ class Screen(Protocol):
         ...
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Show rows; the last column takes what is left of the width."""
+        """Show rows; the first column, by which a row is named, is never cut."""
         ...
 
     def code(self, text: str, language: str) -> None:

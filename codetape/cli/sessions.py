@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from codetape.cli.stores import reading, short, store_option
+from codetape.cli.text import one_line
 
 if TYPE_CHECKING:
     from codetape.engine.ports import EventStore, SessionRow
 
 NEWEST = 50
 """So many sessions are listed."""
+
+LONGEST_NAME = 40
+"""Characters of a name that stand in a table; `show` has all of it."""
 
 HEADERS = (
     *("session", "name", "state", "events", "calls", "tokens", "cost"),
@@ -76,9 +80,9 @@ def as_tree(
 def _row(store: EventStore, row: SessionRow, depth: int) -> tuple[str, ...]:
     """One row; of the tape only the session's own events are read."""
     branch = f"{'   ' * (depth - 1)}└─ " if depth else ""
-    name = (
-        f"{row.name}, fork of {short(row.parent)} at {row.parent_seq}" if row.parent else row.name
-    )
+    name = one_line(row.name, LONGEST_NAME)
+    if row.parent:
+        name += f", fork of {short(row.parent)} at {row.parent_seq}"
     state = f"{row.state}, running" if row.owner else row.state
     head = (f"{branch}{row.id}", name, state, str(row.seq))
     return (*head, *_paid(store, row), _last(store, row), ago(row.updated_at))

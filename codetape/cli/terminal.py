@@ -66,9 +66,10 @@ class Terminal:
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim underline")
-        for header in headers[:-1]:
-            table.add_column(Text(header), no_wrap=True)
-        table.add_column(Text(headers[-1]), overflow="fold")
+        first, *others = headers  # by the first one a row is named: it is never cut
+        table.add_column(Text(first), no_wrap=True)
+        for header in others:
+            table.add_column(Text(header), overflow="fold")
         for row in rows:
             table.add_row(*(Text(safe(cell)) for cell in row))
         self._console.print(table)

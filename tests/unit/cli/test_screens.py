@@ -88,6 +88,17 @@ def test_events_fit_into_eighty_columns(tty: Tty) -> None:
     assert len(Text.from_ansi(line)) == 80
 
 
+def test_a_row_is_whole_in_eighty_columns(tty: Tty) -> None:
+    """What a row is named by can be copied, and nothing else of it is left out."""
+    cells = ("4f2a" * 4, "x" * 90, *("123456789",) * 7)
+    Terminal(tty).table(("session", *"abcdefgh"), [cells])
+    shown = tty.getvalue()
+    assert cells[0] in shown
+    assert shown.count("x") == 90
+    assert shown.count("9") == 7
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 def test_picture_shows_states_attempt_tokens_and_unknown_cost(tty: Tty) -> None:
     terminal = Terminal(tty)
     watch = Watch(terminal, None)
