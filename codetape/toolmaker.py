@@ -42,7 +42,7 @@ class ToolMaker:
     """Makes a tool from a question: personas write it, it has to run, and its logic has to hold.
 
     `project` is the folder that tools and reports go to, below `implementation/`. `personas` are
-    asked in order, each given what the ones before found; the last one writes the code.
+    asked in order, each given what the ones before found; see Persona for who writes the code.
     `research_context` is what is known already. `fix_cycles` is the most repairs of a crash,
     `timeout` the limit of one run in seconds. `cancel` is asked before every request, a function or
     a threading.Event: the session ends, also if the function raises, and what was made so far is

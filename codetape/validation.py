@@ -124,7 +124,7 @@ def personas(given: Iterable[Persona]) -> tuple[Persona, ...]:
         raise ValueError("personas: a list of personas is wanted")  # noqa: TRY004
     made = tuple(shapes.instance("personas", who, Persona) for who in given)
     if not made:
-        raise ValueError("personas: there is none; the last one writes the code")
+        raise ValueError("personas: there is none, and somebody has to write the code")
     taken = {*SHAPES, *TOOL_KINDS, *LANE_NAMES}
     for who in made:
         if not _NAME.match(who.name) or who.name in taken:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from codetape.states.fences import fenced_blocks, has_open_fence
 from codetape.states.texts import storable
@@ -173,5 +174,10 @@ def json_object(text: str) -> object:
 def _in_words(error: ValidationError) -> str:
     facts = error.errors(include_url=False, include_context=False, include_input=False)
     return "; ".join(
-        f"{'.'.join(map(str, fact['loc'])) or 'answer'}: {fact['msg']}" for fact in facts
+        f"{'.'.join(map(str, fact['loc'])) or 'answer'}: {_reason(fact)}" for fact in facts
     )
+
+
+def _reason(fact: ErrorDetails) -> str:
+    """What is wrong, without the names that our classes have."""
+    return "it is no JSON object" if fact["type"] == "model_type" else fact["msg"]

@@ -69,13 +69,15 @@ LANES = {
 class Persona(Value):
     """Somebody who is asked in turn; `directive` says as whom.
 
-    `model` and `temperature` are their own where they are set.
+    `model` and `temperature` are their own where they are set. The code is what those who
+    `writes_code` write, the newest of it; if nobody does, the last one is asked for it.
     """
 
     name: str
     directive: str
     model: str = ""
     temperature: float | None = None
+    writes_code: bool = False
 
 
 class Price(Value):

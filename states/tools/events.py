@@ -9,8 +9,8 @@ from codetape.states.failures import Failure
 class FindingWritten(Answered):
     """A persona answered; the text of the answer is the finding.
 
-    `source` is the code in the last persona's answer, None if there is none that parses, and None for
-    the personas before; `packages` are the distributions that it imports.
+    `source` is the code in the answer of a persona that writes code, None if there is none that parses
+    and for all others; `packages` are the distributions that it imports.
     """
 
     name = "finding_written"

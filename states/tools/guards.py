@@ -14,7 +14,7 @@ def personas_left(s: ToolSession) -> bool:
 
 
 def no_code(s: ToolSession) -> bool:
-    """The last persona gave no code that parses."""
+    """No persona gave code that parses."""
     return s.code is None
 
 

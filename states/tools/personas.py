@@ -45,6 +45,7 @@ code beyond signatures. Say, briefly and in this order:
 
 IMPLEMENTER = Persona(
     name="tool_implementer",
+    writes_code=True,
     directive=f"""\
 You implement small command-line tools. You get a design and write the whole file as it will be run: \
 no part left out, no placeholder, nothing to be filled in later. Follow the design's names and \
@@ -56,4 +57,4 @@ included. Text around it is for people and may be left out.
 )
 
 PERSONAS = (ARCHITECT, IMPLEMENTER)
-"""Who is asked, in this order. The last one writes the code."""
+"""Who is asked, in this order."""

@@ -27,18 +27,17 @@ folder, needs no network, and compares floats with a tolerance.
 Answer with one fenced Python block that has this function and nothing else."""
 
 
-def persona(s: ToolSession, who: Persona, *, last: bool) -> LlmCall:
+def persona(s: ToolSession, who: Persona) -> LlmCall:
     """Ask a persona, who is told what the ones before found."""
     parts = [*_request(s), *_findings(s)]
-    parts.append("Write the whole file." if last else "Say what you find.")
+    parts.append("Write the whole file." if s.writes(who) else "Say what you find.")
     own = {} if who.temperature is None else {"temperature": who.temperature}
-    model = _model(s, who, last=last)
-    return call(s, who.name, who.directive, parts, model=model, parameters=own)
+    return call(s, who.name, who.directive, parts, model=_model(s, who), parameters=own)
 
 
-def _model(s: ToolSession, who: Persona, *, last: bool) -> str:
+def _model(s: ToolSession, who: Persona) -> str:
     """The persona's own model, else the one that is named for it, else that of its lane."""
-    lane = "coder" if last else "orchestrator"
+    lane = "coder" if s.writes(who) else "orchestrator"
     named = s.job.models
     return who.model or named.get(who.name) or named.get(lane) or s.job.model
 

@@ -70,7 +70,7 @@ def _read(request: q.AskPersona | q.FixCode | q.WriteHarness, answer: Answer) ->
 
 
 def _finding(request: q.AskPersona, text: str, answer: Answer) -> t.FindingWritten:
-    source = code_in(text) if request.last else None
+    source = code_in(text) if request.writes else None
     packages = distributions_of(imported_names(source or ""))
     return t.FindingWritten(
         persona=request.persona, source=source, packages=packages, answer=answer

@@ -6,11 +6,11 @@ from codetape.states.requests import ModelRequest, RunRequest
 
 
 class AskPersona(ModelRequest):
-    """What does a persona find? The last one writes the code."""
+    """What does a persona find? `writes`: its answer is to hold the whole script."""
 
     name = "ask_persona"
     persona: str
-    last: bool
+    writes: bool
 
 
 class FixCode(ModelRequest):

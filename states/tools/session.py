@@ -39,6 +39,13 @@ class ToolSession(Session):
         asked = len(self.findings)
         return self.job.personas[asked] if asked < len(self.job.personas) else None
 
+    def writes(self, persona: Persona) -> bool:
+        """True if the code is this persona's to write."""
+        everybody = self.job.personas
+        return persona.writes_code or (
+            persona == everybody[-1] and not any(who.writes_code for who in everybody)
+        )
+
     @property
     def runs_of_harness(self) -> bool:
         """True if a harness has run, whatever came of it."""

@@ -26,9 +26,8 @@ def wanted(s: ToolSession) -> tuple[r.Request, ...]:
 
 def _needs_code(s: ToolSession) -> tuple[r.Request, ...]:
     if persona := s.persona:
-        last = len(s.findings) + 1 == len(s.job.personas)
-        call = prompts.persona(s, persona, last=last)
-        return (t.AskPersona(call=call, persona=persona.name, last=last),)
+        call = prompts.persona(s, persona)
+        return (t.AskPersona(call=call, persona=persona.name, writes=s.writes(persona)),)
     return (t.FixCode(call=prompts.fix_logic(s) if s.tests else prompts.fix_crash(s)),)
 
 

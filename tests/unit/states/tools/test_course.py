@@ -81,6 +81,26 @@ def test_personas_are_data() -> None:
     assert driven.kinds == ["tool_architect", "critic", "tool_implementer"]
 
 
+def test_code_is_whose_it_is_to_write_and_the_newest_wins() -> None:
+    critic = Persona(name="critic", directive="You find fault.")
+    personas = (PERSONAS[1], critic)
+    driven = drive(JOB.model_copy(update={"personas": personas})).says(fenced(TOOL)).says(fix(1))
+    assert driven.session.code is not None
+    assert driven.session.code.source == TOOL, "a critic's sketch is no tool"
+    again = critic.model_copy(update={"name": "reviser", "writes_code": True})
+    driven = drive(JOB.model_copy(update={"personas": (*personas, again)}))
+    driven.says(fenced(TOOL)).says("It has no help.").says(fix(1))
+    assert driven.session.code is not None
+    assert driven.session.code.source == SCRIPT.format(more=" + 1")
+
+
+def test_where_nobody_writes_code_the_last_one_is_asked_for_it() -> None:
+    one, other = (Persona(name=name, directive="Help.") for name in ("one", "other"))
+    driven = drive(JOB.model_copy(update={"personas": (one, other)})).says(fenced(TOOL))
+    assert driven.session.code is None
+    assert "Write the whole file." in driven.prompt
+
+
 def test_models_are_chosen_by_lane() -> None:
     models = {"orchestrator": "big", "coder": "small", "fix_crash": "fast"}
     driven = drive(JOB.model_copy(update={"models": models})).says(DESIGN).says(fenced(TOOL))

@@ -62,8 +62,8 @@ FAILED = replace(
 )
 
 PROMPTS: dict[str, Callable[[], LlmCall]] = {
-    "architect": lambda: prompts.persona(FIRST, ARCHITECT, last=False),
-    "implementer": lambda: prompts.persona(DESIGNED, IMPLEMENTER, last=True),
+    "architect": lambda: prompts.persona(FIRST, ARCHITECT),
+    "implementer": lambda: prompts.persona(DESIGNED, IMPLEMENTER),
     "fix_crash": lambda: prompts.fix_crash(CRASHED),
     "fix_build": lambda: prompts.fix_crash(UNBUILT),
     "harness": lambda: prompts.harness(RUNS),
