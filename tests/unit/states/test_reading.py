@@ -9,7 +9,7 @@ from hypothesis import given
 
 from codetape.states import events as e
 from codetape.states import requests as r
-from codetape.states.answers import SHAPES, schema_text
+from codetape.states.answers import SHAPES, PlanShape, Unusable, read, schema_text
 from codetape.states.reading import interpret
 from codetape.states.values import (
     Answer,
@@ -358,3 +358,9 @@ def test_every_outcome_has_its_event(
 def test_an_outcome_of_another_request_is_a_bug(request_: r.Request, outcome: Outcome) -> None:
     with pytest.raises(TypeError, match=f"{request_.name} has no outcome {type(outcome).__name__}"):
         interpret(request_, outcome)
+
+
+@pytest.mark.parametrize("text", ["[1]", '"words"', "7", "null", "true"])
+def test_json_that_is_no_object_is_said_in_words_of_ours(text: str) -> None:
+    with pytest.raises(Unusable, match=r"answer: it is no JSON object$"):
+        read(Answer(text=text), PlanShape)
