@@ -83,6 +83,8 @@ def _model(_: Job, value: Any) -> Mapping[str, Any]:
 
 def check_model(name: str) -> None:
     """Raise ValueError if nobody knows the model. Asks nobody."""
+    if not name.strip():
+        raise ValueError("model: it is empty; name one, or leave it out")
     if name.startswith(composition.SCRIPTED):
         composition.make_llm(None, Job(prompt="-", model=name))
         return

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from codetape import composition
 from codetape.adapters.system import SystemClock, SystemIds
 from codetape.changes import changed
+from codetape.engine.codec import misfits
 from codetape.engine.ports import EventStore, UnknownSession
 from codetape.engine.tape import Source
 from codetape.replay import fork as forking
@@ -110,7 +111,8 @@ def read_outcome(tape: Tape, seq: int, text: str) -> Outcome:
     except ValidationError as error:
         if not isinstance(recorded, Answer):
             kind = recorded.outcome if recorded else ""
-            raise CannotFork(f"the outcome is no JSON of the form of {kind}: {error}") from None
+            fault = misfits(error)
+            raise CannotFork(f"the outcome is no JSON of the form of {kind}: {fault}") from None
         return Answer(
             text=text,
             finish_reason="stop",

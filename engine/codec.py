@@ -94,8 +94,17 @@ def unpack_event(name: str, version: int, text: str, get_blob: Callable[[str], b
         if version == kind.version and BLOB not in text:
             return kind.model_validate_json(text)
         return kind.model_validate(_upcast(kind, version, _restored(json.loads(text), get_blob)))
-    except (ValidationError, TypeError) as error:
+    except ValidationError as error:
+        raise UnreadableEvent(name, version, misfits(error)) from error
+    except TypeError as error:
         raise UnreadableEvent(name, version, str(error)) from error
+
+
+def misfits(error: ValidationError) -> str:
+    """Return what does not fit, in one line, the first three of them."""
+    told = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()]
+    more = f"; {len(told) - 3} more" if len(told) > 3 else ""
+    return "; ".join(f"{where}: {what}" if where else what for where, what in told[:3]) + more
 
 
 def _upcast(kind: type[Event], version: int, data: dict[str, Any]) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def command(
         shown.fields(
             [
                 ("state", new[-1].state),
-                ("go on", command_line(f"resume {name}", store)),
+                ("go on", "" if new[-1].state == "Done" else command_line(f"resume {name}", store)),
                 ("its events", command_line(f"show {name} --events", store)),
                 ("compare later", command_line(f"diff {short(tape.id)} {name}", store)),
             ]
@@ -82,10 +82,17 @@ def _forked(tape: Tape, at: int, sets: list[str], outcome: Path | None) -> Tape:
     from codetape.tapes import fork
 
     try:
-        given = outcome.read_text(encoding="utf-8") if outcome else None
+        given = _text(outcome) if outcome else None
         return fork(tape, at, outcome=given, **_changes(sets))
     except (ValueError, IndexError) as error:
         raise Failed(str(error), USAGE) from error
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{file}: it is no text in UTF-8") from None
 
 
 def _changes(sets: list[str]) -> dict[str, Any]:
@@ -94,7 +101,7 @@ def _changes(sets: list[str]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for text in sets:
         name, mark, value = text.partition("=")
-        if not mark:
+        if not (name and mark):
             raise ValueError(f"--set {text}: write FIELD=VALUE")
         if name in changes:
             raise ValueError(f"--set {name}: it is given twice")

@@ -109,6 +109,8 @@ def test_show_tells_own_from_inherited(run: Run, store: Path) -> None:
             "colour: a fork cannot change that; it can change p",
         ),
         (["--at", "4", "--set", "max_iterations"], "--set max_iterations: write FIELD=VALUE"),
+        (["--at", "4", "--set", "=3"], "--set =3: write FIELD=VALUE"),
+        (["--at", "4", "--model", " "], "model: it is empty"),
         (["--at", "4", "--set", "max_iterations=0"], "max_iterations: 0 is less than 1"),
         (["--at", "4", "--set", "max_iterations=x"], "max_iterations: 'x' is no whole number"),
         (["--at", "4", "--set", "prompt= "], "prompt: it is empty"),
@@ -306,6 +308,29 @@ def test_a_redacted_file_can_be_looked_at(run: Run, tmp_path: Path) -> None:
     code, _, err = run("import", "shown.tape.jsonl", "--store", "other.db")
     assert code == 1
     assert "is redacted" in err
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [(b"\xff\xfe", "given: it is no text in UTF-8"), (b"hello", "Invalid JSON")],
+)
+def test_a_wrong_outcome_is_one_line(
+    run: Run, store: Path, tmp_path: Path, body: bytes, said: str
+) -> None:
+    (tmp_path / "given").write_bytes(body)
+    at = str(seq_of(store, "tests_failed") - 1)
+    code, _, err = run("fork", "last", "--at", at, "--outcome", str(tmp_path / "given"))
+    assert (code, err.count("\n")) == (2, 1)
+    assert said in err
+
+
+def test_a_fork_that_is_done_is_not_to_go_on(run: Run, store: Path, tmp_path: Path) -> None:
+    (tmp_path / "given").write_text('{"outcome": "run"}')
+    at = str(seq_of(store, "tests_failed") - 1)
+    code, out, _ = run("fork", "last", "--at", at, "--outcome", str(tmp_path / "given"))
+    assert code == 0
+    assert "Done" in out
+    assert "resume" not in out
 
 
 def test_what_is_no_tape_is_never_replaced_by_one(run: Run, store: Path) -> None:

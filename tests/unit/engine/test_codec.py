@@ -141,3 +141,10 @@ def test_code_comes_back_to_the_byte() -> None:
     event = CodeWritten(source="print('ä')\n" * 300, answer=Answer(text="x" * 4000))
     packed = codec.pack_event(event)
     assert codec.unpack_event(event.name, 1, packed.text, packed.blobs.__getitem__) == event
+
+
+def test_what_does_not_fit_is_told_in_one_line() -> None:
+    with pytest.raises(codec.UnreadableEvent) as caught:
+        codec.unpack_event("planned", 1, '{"a": 1}', lambda name: b"")
+    missing = "answer: Field required; description: Field required; approach: Field required"
+    assert str(caught.value) == f"event planned v1: {missing}; 1 more"
