@@ -12,14 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
-from enum import StrEnum
 from heapq import heapify, heappop, heappush
 from itertools import chain, pairwise
 from typing import Any
-from zlib import crc32
-
-from pydantic import BaseModel
 
 from codetape.states import events as e
 from codetape.states.job import Budget, Column, Job, Persona, Sample
@@ -29,6 +24,7 @@ from codetape.states.workflow import AUTOCODER, Workflow
 from codetape.testing.answering import Bodies
 from codetape.testing.chance import seeded
 from codetape.testing.cycles import cycles, longest
+from codetape.testing.features import features_of
 from codetape.testing.findings import Exploration, Finding, Order, Place, places
 from codetape.testing.moves import SAID, Move, Moves, answers_to_a_pause
 from codetape.testing.playing import opened, played
@@ -66,12 +62,6 @@ ROUNDS = 40
 
 NEW_LOOK = 100
 """What looks like nothing before it is followed first."""
-
-SHORT = 13
-"""Texts below this length are words that rules may know; longer ones are somebody's prose."""
-
-BUCKETS = 8
-"""Prose is told apart by so many kinds: which one a text is of is left to chance."""
 
 Key = tuple[Any, ...]
 
@@ -240,7 +230,7 @@ class _Walk:
             if name in FORGOTTEN or (look, name, id(value)) in self.seen:
                 continue
             self.seen[look, name, id(value)] = value  # kept, so that its id stays its own
-            yield from ((look, name, part) for part in _features(value))
+            yield from ((look, name, part) for part in features_of(value))
 
     def step(self, session: Session, event: e.Event) -> Session | None:
         """Let an event happen, and note which rows held."""
@@ -376,36 +366,6 @@ def _counters(workflow: Workflow, sessions: Sequence[Session]) -> tuple[Path, ..
 
 FORGOTTEN = frozenset({"id", "seq", "state", "job", "totals", "inherited", "history", "run"})
 """Parts of a session that no rule decides by, or only by way of what is told apart already."""
-
-
-def _features(value: Any) -> Iterator[Any]:
-    """What is there, how many, which label: roughly."""
-    if isinstance(value, frozenset | dict):
-        yield min(len(value), 4)
-    elif isinstance(value, tuple):
-        yield min(len(value), 3)
-        yield from (part for item in value for part in _parts(item))
-    else:
-        yield from _parts(value)
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    if isinstance(value, BaseModel):
-        yield from ((name, _rough(item)) for name, item in vars(value).items())
-    elif is_dataclass(value):
-        yield from ((field.name, _rough(getattr(value, field.name))) for field in fields(value))
-    else:
-        yield _rough(value)
-
-
-def _rough(value: Any) -> Any:
-    if value is None or isinstance(value, bool | StrEnum):
-        return value
-    if isinstance(value, int):
-        return min(value, 3)
-    if isinstance(value, str):
-        return value if len(value) < SHORT else crc32(value.encode(errors="replace")) % BUCKETS
-    return len(value) if hasattr(value, "__len__") else "…"
 
 
 def _holds(place: Place, facts: Session) -> bool:
