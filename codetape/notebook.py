@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
+from codetape.engine.visible import safe
+
 LONGEST = 20_000
 """Characters of a text that are shown."""
 
@@ -12,16 +14,21 @@ LONGEST = 20_000
 def table(title: str, facts: Mapping[str, object]) -> str:
     """Return facts as a small HTML table."""
     rows = "".join(
-        f'<tr><th style="text-align:left">{escape(name)}</th>'
-        f'<td style="text-align:left">{escape(str(value))}</td></tr>'
+        f'<tr><th style="text-align:left">{_text(name)}</th>'
+        f'<td style="text-align:left">{_text(str(value))}</td></tr>'
         for name, value in facts.items()
     )
-    return f"<p><b>{escape(title)}</b></p><table>{rows}</table>"
+    return f"<p><b>{_text(title)}</b></p><table>{rows}</table>"
 
 
 def folded(title: str, text: str | None) -> str:
     """Return a text that one can open; nothing for no text."""
     if not text:
         return ""
-    body = f"<pre>{escape(text[:LONGEST])}</pre>"
-    return f"<details><summary>{escape(title)}</summary>{body}</details>"
+    body = f"<pre>{_text(text[:LONGEST])}</pre>"
+    return f"<details><summary>{_text(title)}</summary>{body}</details>"
+
+
+def _text(text: str) -> str:
+    """Neither markup nor a mark that hides or reorders what stands there is left."""
+    return escape(safe(text))

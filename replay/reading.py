@@ -11,6 +11,7 @@ from codetape.engine import codec
 from codetape.engine.codec import UnreadableEvent
 from codetape.engine.ports import DamagedTape
 from codetape.engine.tape import Recorded, Source
+from codetape.engine.visible import safe
 from codetape.replay.rules import opened
 from codetape.states.events import Event, Forked
 from codetape.states.machine import State
@@ -122,8 +123,8 @@ class Step:
     def _repr_html_(self) -> str:
         """What a notebook shows: the event with all that it tells."""
         facts = self.event.model_dump(mode="json", exclude_defaults=True)
-        rows = [(name, escape(_short(str(value)))) for name, value in facts.items()]
-        return f"<p>{escape(repr(self)[1:-1])}</p>{_table(rows)}"
+        rows = [(name, _text(str(value))) for name, value in facts.items()]
+        return f"<p>{_text(repr(self)[1:-1])}</p>{_table(rows)}"
 
 
 class Tape:
@@ -200,11 +201,11 @@ class Tape:
             (str(step.seq), step.event.name, step.state, "inherited" if step.inherited else "")
             for step in self
         ]
-        return f"<p>{escape(repr(self)[1:-1])}</p>{_table(rows)}"
+        return f"<p>{_text(repr(self)[1:-1])}</p>{_table(rows)}"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]} …"
+def _text(text: str) -> str:
+    return escape(safe(text if len(text) <= SHOWN else f"{text[:SHOWN]} …"))
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> str:

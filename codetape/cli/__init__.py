@@ -11,7 +11,7 @@ import click
 
 from codetape.cli.exits import INTERRUPTED, USAGE, Failed, explained
 from codetape.cli.groups import Commands
-from codetape.cli.text import safe
+from codetape.engine.visible import safe
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from codetape.cli.text import safe
+from codetape.engine.visible import safe
 
 if TYPE_CHECKING:
     from codetape.cli.facts import Row

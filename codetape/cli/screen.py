@@ -1,6 +1,6 @@
 """Where a command writes: a terminal with rich, or a pipe with plain lines.
 
-A command says what it shows; the screen escapes it, once (see text.py), and lays it out.
+A command says what it shows; the screen escapes it, once (see engine/visible.py), and lays it out.
 """
 
 from __future__ import annotations

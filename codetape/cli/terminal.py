@@ -13,7 +13,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from codetape.cli.text import counted, duration, money, safe
+from codetape.cli.text import counted, duration, money
+from codetape.engine.visible import safe
 
 if TYPE_CHECKING:
     from codetape.cli.facts import Row

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codetape.adapters.sandbox.fake import FakeSandbox, broke
+from codetape.tapes import open_tape
 from tests.support.sessions import HAPPY, RIGHT
 from tests.unit.codetape.test_agent import agent
 
@@ -27,6 +28,17 @@ def test_markup_in_code_is_text() -> None:
     assert "<img" not in html
     assert "<b>bold" not in html
     assert "&lt;img" in html
+
+
+def test_marks_that_hide_or_reorder_are_shown() -> None:
+    evil = RIGHT["code"] + "# \x1b[31m\u202egnp.exe\u200b\n"
+    script = {**HAPPY, "code": [{"code": evil}]}
+    made = agent(script).generate("Add.")
+    html = made._repr_html_()
+    assert "\\x1b[31m\\u202egnp.exe\\u200b" in html
+    tape = open_tape(made.store, made.session)
+    for shown in (html, *(step._repr_html_() for step in tape)):
+        assert not {"\x1b", "\u202e", "\u200b"} & set(shown)
 
 
 def test_an_agent_shows_what_it_would_use() -> None:
