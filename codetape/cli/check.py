@@ -31,7 +31,7 @@ def command(workflows: tuple[str, ...], store: str | None, *, orders: bool) -> i
     \b
     What is found:
       state      a state that no event leads to
-      row        a row that is never taken: its guards never hold, or its event never happens
+      row        a row that is never taken
       behind     a row that an earlier row always takes the place of
       refused    an event that happens where the table has no row for it
       dead end   a session that waits for nothing and is not done
@@ -115,6 +115,7 @@ def _show(shown: Screen, found: Exploration, *, orders: bool) -> None:
 
 
 def _show_coverage(shown: Screen, workflow: Workflow, store: str) -> None:
+    from codetape.cli.text import counted
     from codetape.testing.coverage import coverage
 
     with reading(store) as opened:
@@ -123,4 +124,5 @@ def _show_coverage(shown: Screen, workflow: Workflow, store: str) -> None:
     rows = [(str(place.number), str(place), f"{times:,}") for place, times in taken.items()]
     shown.table(("row", "in the table", "taken"), rows)
     reached = sum(times > 0 for times in taken.values())
-    shown.line(f"{len(mine):,} sessions have taken {reached} of {len(rows)} rows.", "dim")
+    who = counted(len(mine), "session has", "sessions have")
+    shown.line(f"{who} taken {reached} of {len(rows)} rows.", "dim")

@@ -71,7 +71,7 @@ def explore(
     *,
     bodies: Bodies | None = None,
     jobs: Sequence[Job] = JOBS,
-    most: int = 600,
+    most: int = 500,
     outcomes: int = 30,
     walks: int = 150,
 ) -> Exploration:
