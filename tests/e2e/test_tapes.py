@@ -88,6 +88,18 @@ def test_forks_stand_below_their_parents(run: Run) -> None:
     assert "3 older ones are not listed: --limit 0 lists all." in out
 
 
+def test_a_session_that_runs_and_a_fork_that_waits_were_not_interrupted(
+    run: Run, store: Path
+) -> None:
+    new = forked(run, "--at", "4")
+    assert "Not done: it is a fork and was not gone on with yet; resume does" in run("show", new)[1]
+    with closing(SqliteStore(store)) as kept:
+        lease = kept.acquire(new, "somebody")
+        assert "Not done: it is running (somebody)." in run("show", new)[1]
+        kept.release(lease)
+    assert "is running" not in run("show", new)[1]
+
+
 def test_show_tells_own_from_inherited(run: Run, store: Path) -> None:
     new = forked(run, "--at", str(seq_of(store, "tests_written")))
     _, out, _ = run("show", new)

@@ -12,7 +12,15 @@ FOLDERS = sorted(
     {file.parent for top in TOPS for file in (ROOT / top).rglob("*.py")}
     | {
         ROOT / "tests" / name
-        for name in ("contracts", "e2e", "faults", "properties", "support", "reference", "humaneval")
+        for name in (
+            "contracts",
+            "e2e",
+            "faults",
+            "properties",
+            "support",
+            "reference",
+            "humaneval",
+        )
     }
 )
 

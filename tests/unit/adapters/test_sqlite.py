@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from codetape.adapters.store import schema
+from codetape.adapters.store import remedies, schema
+from codetape.adapters.store.remedies import remedy
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.engine.chain import GENESIS
 from codetape.engine.ports import StoreUnusable
@@ -307,3 +308,17 @@ def test_f9_a_large_value_is_kept_once(path: Path) -> None:
             store.append(lease, event, {name: body})
             previous = event.hash
     assert path.stat().st_size < 1.2 * len(body)
+
+
+@pytest.mark.parametrize(("free", "said"), [(0, "the disk is full"), (10**9, "look at the disk")])
+def test_f11_a_disk_that_is_too_full_to_read_is_called_full(free: int, said: str) -> None:
+    """SQLite cannot make its log there, and calls that an I/O error."""
+    assert said in remedy("SQLITE_IOERR_SHMSIZE", "disk I/O error", free)
+
+
+def test_f11_free_space_is_that_of_the_disk_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remedies, "LEAST", 2**62)
+    with pytest.raises(StoreUnusable, match="the disk is full"):
+        SqliteStore(tmp_path)  # a folder, which SQLite cannot open

@@ -124,7 +124,10 @@ TOOLS: list[tuple[Event, str]] = [
     (t.ScriptRan(run=RUN), "it ran; 0.50 s"),
     (t.ScriptCrashed(run=RUN, failure=FAILURE), "AssertionError; assert 1 == 2; 0.50 s"),
     (t.HarnessWritten(source="x = 1\n", answer=SAID), "1 line; 1.50 s"),
-    (t.HarnessRefused(reasons=("It asserts nothing.",), answer=SAID), "It asserts nothing.; 1.50 s"),
+    (
+        t.HarnessRefused(reasons=("It asserts nothing.",), answer=SAID),
+        "It asserts nothing.; 1.50 s",
+    ),
 ]
 
 
