@@ -79,7 +79,17 @@ class Database:
             except (sqlite3.Error, OSError) as error:
                 usual = "SQLITE_CANTOPEN" if isinstance(error, OSError) else "SQLITE_CORRUPT"
                 kind = getattr(error, "sqlite_errorname", usual)
-                raise StoreUnusable(self._name, remedy(kind, str(error))) from error
+                raise StoreUnusable(self._name, remedy(kind, str(error), self._free())) from error
+
+    def _free(self) -> int | None:
+        """Return what is left on the disk for us, in bytes; None if that cannot be told."""
+        if self._path is None:
+            return None
+        try:
+            disk = os.statvfs(self._path.parent)
+        except OSError:
+            return None
+        return disk.f_bavail * disk.f_frsize
 
     def _overwrite_log(self) -> bool:
         """Empty the write-ahead log, where deleted texts stand too; False if a reader needs it yet."""

@@ -15,8 +15,19 @@ _REMEDIES = {
 }
 
 
-def remedy(kind: str, message: str) -> str:
-    """Return what happened and what to do; `kind` is SQLite's name, as "SQLITE_IOERR_WRITE"."""
+LEAST = 64 * 1024
+"""Bytes that SQLite needs beside a file to open it at all: its log, and what its readers share."""
+
+
+def remedy(kind: str, message: str, free: int | None = None) -> str:
+    """Return what happened and what to do; `kind` is SQLite's name, as "SQLITE_IOERR_WRITE".
+
+    `free` is what is left on the disk, in bytes, if that is known: where SQLite cannot even make its
+    log it calls a full disk one that could not be written.
+    """
     _, _, rest = kind.partition("_")
-    what = _REMEDIES.get(rest.partition("_")[0])
+    name = rest.partition("_")[0]
+    if name in {"IOERR", "CANTOPEN"} and free is not None and free < LEAST:
+        name = "FULL"
+    what = _REMEDIES.get(name)
     return f"{what} ({message})" if what else message

@@ -46,6 +46,8 @@ def show_result(
 def _standing(result: Result) -> str:
     """Say what a session waits for, in one sentence."""
     error = result.error or "it was interrupted"
+    if result.records[-1].event.name == "forked":
+        return "it is a fork and was not gone on with yet; resume does that."
     return f"{error.removeprefix('the session is not done: ').removesuffix('.')}."
 
 

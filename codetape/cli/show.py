@@ -73,7 +73,18 @@ def load(source: Source, session: str, at: int | None) -> tuple[Result, str]:
         raise Failed(str(error), USAGE) from error
     result = Result.of(step.session, cast("EventStore", source))
     where = f"After event {step.seq} of {len(tape)}, {step.event.name}: {step.state}"
-    return result, where if at is not None else ""
+    return result, where if at is not None else _running(source, session)
+
+
+def _running(source: Source, session: str) -> str:
+    """Say that a process is at work on a session of a store at this moment; empty if none is."""
+    from codetape.replay.imports import TapeFile
+
+    if isinstance(source, TapeFile):
+        return ""
+    rows = cast("EventStore", source).sessions()
+    owner = next((row.owner for row in rows if row.id == session), None)
+    return f"Not done: it is running ({owner})." if owner else ""
 
 
 def intact_until(tape: Tape, fault: Exception) -> Failed:
