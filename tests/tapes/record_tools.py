@@ -21,7 +21,7 @@ from tests.support.chat_server import ChatServer
 from tests.support.tools import COURSES, QUESTION
 
 
-def record(status: str, folder: Path) -> None:
+def record(number: int, status: str, folder: Path) -> None:
     """Make the tool of a course and export its tape."""
     course, seen, store = COURSES[status], list[Progress](), MemoryStore()
 
@@ -35,7 +35,7 @@ def record(status: str, folder: Path) -> None:
             api_base=server.base,
             sandbox="bubblewrap",
             store=store,
-            ids=FixedIds([f"tool{status.replace('_', ''):x<14}"]),
+            ids=FixedIds([f"tool{number:08d}"]),
             cancel=cancel,
             on_event=seen.append,
         )
@@ -52,8 +52,8 @@ def main(folder: str) -> int:
         return 1
     os.environ.setdefault("OPENAI_API_KEY", "sk-of-a-recording")
     with tempfile.TemporaryDirectory() as scratch, chdir(scratch):
-        for status in COURSES:
-            record(status, target)
+        for number, status in enumerate(COURSES, 1):
+            record(number, status, target)
     return 0
 
 
