@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from codetape.running import RunFailed
     from codetape.states.job import Budget, Persona
     from codetape.states.machine import IllegalTransition
+    from codetape.states.tools.personas import ARCHITECT, IMPLEMENTER
     from codetape.tapes import fork, open_tape
     from codetape.task import Task
     from codetape.tool import Tool
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from codetape.values import Dir, File, ImageConfig, Resources, Secret
 
 _HOMES = {
+    "ARCHITECT": "codetape.states.tools.personas",
+    "IMPLEMENTER": "codetape.states.tools.personas",
     "AutoCoderAgent": "codetape.agent",
     "Budget": "codetape.states.job",
     "ConcurrentAppend": "codetape.engine.ports",
@@ -70,6 +73,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "ARCHITECT",
+    "IMPLEMENTER",
     "AutoCoderAgent",
     "Budget",
     "ConcurrentAppend",
