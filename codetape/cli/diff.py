@@ -50,13 +50,12 @@ def show(shown: Screen, comparison: Comparison) -> None:
     if parting is None:
         shown.line(f"Sessions {first} and {second} are the same.", "good")
         return
-    where = " and ".join(str(seq or "the end") for seq in (parting.seqs.one, parting.seqs.other))
-    where = f"event {parting.seqs.one}" if parting.seqs.same else f"events {where}"
+    where = _where(parting.seqs.one, parting.seqs.other)
     shown.line(f"Sessions {first} and {second} part at {where}: {parting.reason}", "bad")
     if parting.diff:
         shown.code(parting.diff, "diff")
     shown.line()
-    shown.table(("", first, second), _facts(comparison))
+    shown.table(("", "first", "second"), [("session", first, second), *_facts(comparison)])
     _show_paths(shown, comparison)
     for name, text in (("solution.py", comparison.code), ("test_solution.py", comparison.tests)):
         if text:
@@ -64,19 +63,26 @@ def show(shown: Screen, comparison: Comparison) -> None:
             shown.code(text, "diff")
 
 
+def _where(one: int | None, other: int | None) -> str:
+    """Name the event where two tapes part; None is the end of a tape."""
+    if one is None or other is None:
+        return f"the end of the {'first' if one is None else 'second'}"
+    return f"event {one}" if one == other else f"events {one} and {other}"
+
+
 def _facts(comparison: Comparison) -> list[tuple[str, str, str]]:
     from codetape.cli.text import listed
 
     pairs = [(name.replace("_", " "), p.one, p.other) for name, p in comparison.facts.items()]
-    rows = [(name, _said(one), _said(other)) for name, one, other in pairs]
+    rows = [(name, _said(one, name), _said(other, name)) for name, one, other in pairs]
     only = comparison.packages
     return [*rows, ("packages only here", listed(only.one, ""), listed(only.other, ""))]
 
 
-def _said(value: Any) -> str:
+def _said(value: Any, name: str) -> str:
     match value:
         case None:
-            return "unknown"
+            return "not yet" if name == "ending" else "unknown"
         case int() | float():
             return f"{value:,}"
     return str(value)

@@ -128,7 +128,7 @@ def _all(store: str | None, options: Options) -> int:
     screen().table(("session", "events", "ended", "replay"), [_row(report) for report in reports])
     differing = sum(not report.identical for report in reports)
     if differing:
-        screen().line(f"{differing:,} of {len(reports):,} differ from today's rules.", "bad")
+        screen().line(f"{differing:,} of {len(reports):,} are not identical.", "bad")
     return NOT_PASSED if differing else PASSED
 
 
@@ -193,4 +193,5 @@ def _live(session: str, live: Live, store: str | None) -> int:
 
 def _ended(result: Result) -> str:
     ending = result.folded.ending
-    return f"Ended: {ending.reason}." if ending else f"Not ended: {result.error}."
+    said = f"Ended: {ending.reason}" if ending else f"Not ended: {result.error}"
+    return f"{said.removesuffix('.')}."

@@ -30,7 +30,7 @@ def show_result(
     if heading:
         screen.line(heading, "title")
     elif result.success and ending:
-        screen.line(f"Passed: {ending.reason}.", "good")
+        screen.line(f"Passed: {ending.reason.removesuffix('.')}.", "good")
     elif ending:
         screen.line(f"Not passed ({ending.failure}): {ending.reason}", "bad")
     else:

@@ -222,7 +222,7 @@ def test_replay_of_a_whole_store(run: Run, store: Path) -> None:
     code, out, _ = run("replay", "--all")
     assert code == 1
     assert "event 5: its hash does not fit" in out
-    assert "1 of 2 differ" in out
+    assert "1 of 2 are not identical." in out
     for words in (
         [],
         ["--all", "last"],
@@ -239,7 +239,10 @@ def test_diff(run: Run) -> None:
     new = forked(run, "--at", "4")
     code, out, _ = run("diff", ID, new)
     assert code == 1
-    assert "part at events 5 and the end: the second tape ends before" in out
+    assert "part at the end of the second: the second tape ends before" in out
+    rows = [line.split() for line in out.splitlines()]
+    assert ["session", ID[:8], new[:8]] in rows  # as they can be typed
+    assert "not yet" in next(line for line in out.splitlines() if line.startswith("ending"))
     assert run("diff", ID, ID)[0] == 0
     code, out, _ = run("diff", ID, new, "--json")
     told = json.loads(out)
