@@ -19,6 +19,8 @@ from codetape.cli.text import counted, listed, one_line
 if TYPE_CHECKING:
     from codetape.adapters.sandbox.kept import Kept, Storeroom
 
+HEADERS = ("key", "kind", "python", "content", "size", "used", "held")
+
 SHORT = 12
 """So many characters of a key stand in a list."""
 
@@ -214,8 +216,7 @@ def _table(kept: list[Kept]) -> None:
     if not kept:
         screen().line("Nothing is kept: no session has built anything here.")
         return
-    headers = ("key", "kind", "python", "content", "size", "used", "held")
-    screen().table(headers, [_row(one) for one in kept])
+    screen().table(HEADERS, [_row(one) for one in kept])
     total = sum(one.size or 0 for one in kept)
     screen().line(f"\n{counted(len(kept), 'build')}, {_size(total)} in all.")
 
@@ -235,7 +236,10 @@ def _content(kept: Kept) -> str:
 def _tell(gone: list[Kept], failed: dict[str, str], dry_run: bool) -> None:
     from codetape.cli.screen import screen
 
-    screen().table(("key", "kind", "python", "content", "size", "used", "held"), map(_row, gone))
+    if not gone and not failed:
+        screen().line("Nothing is to be removed.")
+        return
+    screen().table(HEADERS, map(_row, gone))
     for name, reason in failed.items():
         screen().line(f"{name} stays: {reason}", "bad")
     verb = "would be removed" if dry_run else "removed"

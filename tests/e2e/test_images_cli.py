@@ -112,6 +112,11 @@ def test_a_dry_run_removes_nothing(
     assert (deleted(podman), environment.exists()) == ([], True)
 
 
+@pytest.mark.usefixtures("environment", "podman")
+def test_where_nothing_goes_no_empty_table_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert out(capsys, "prune", "--unused", "999999", "--dry-run") == "Nothing is to be removed.\n"
+
+
 def test_what_is_unused_goes_from_the_top_and_what_is_in_use_stays(
     environment: Path, podman: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
