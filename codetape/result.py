@@ -61,6 +61,10 @@ class Result:
         stands = standing(composition.open_store(store), session)
         return cls.of(stands.session, stands.store, sandbox=sandbox)
 
+    def __repr__(self) -> str:
+        said = "passed" if self.success else self.error
+        return f"<result of {self.session}: {said}>"
+
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         facts = {

@@ -23,6 +23,9 @@ class Tool:
     store: EventStore = field(repr=False)
     artifacts: Artifacts = field(repr=False)
 
+    def __repr__(self) -> str:
+        return f"<tool of {self.session}: {self.status or self.error}>"
+
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         facts = {

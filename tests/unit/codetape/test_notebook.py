@@ -21,6 +21,13 @@ def test_a_failed_result_says_why() -> None:
     assert "no &lt;podman&gt;" in made.generate("Add.")._repr_html_()
 
 
+def test_a_prompt_of_python_shows_a_line_and_not_the_session() -> None:
+    made = agent().generate("Add.")
+    assert repr(made) == f"<result of {made.session}: passed>"
+    made = agent(sandbox=FakeSandbox(builds=[broke("no podman", missing=True)])).generate("Add.")
+    assert "no podman" in repr(made)
+
+
 def test_markup_in_code_is_text() -> None:
     evil = RIGHT["code"] + "# <img src=x onerror=alert(1)>\n"
     script = {**HAPPY, "code": [{"code": evil}]}

@@ -205,6 +205,7 @@ def test_an_interruption_keeps_the_files_and_the_session_goes_on(tmp_path: Path)
     tool = maker(tmp_path, left, store=store).resume("last")
     assert tool.status == "passed"
     assert tool.path == file
+    assert repr(tool) == f"<tool of {tool.session}: passed>"
 
 
 def test_a_pause_is_no_end(tmp_path: Path) -> None:
