@@ -344,7 +344,8 @@ def _call_failed(s: Session, event: e.CallFailed) -> Session:
 
 def _budget_spent(s: Session, event: e.BudgetSpent) -> Session:
     spent = f"{event.spent:g} spent" + (f", up to {event.next:g} next" if event.next else "")
-    reason = f"the budget of {event.allowed:g} {event.limit} does not allow the next call ({spent})"
+    limit = event.limit if event.allowed != 1 or event.limit == "usd" else event.limit[:-1]
+    reason = f"the budget of {event.allowed:g} {limit} does not allow the next call ({spent})"
     return replace(s, paused=reason)
 
 

@@ -11,10 +11,10 @@ from codetape.cli.stores import command_line, find_session, reading, session_arg
 @click.command()
 @session_argument
 @click.argument("note", required=False, default="")
-@click.option("--good/--bad", "good", default=None,
-              help="What became of it is good, or it is bad.")  # fmt: skip
+@click.option("--good", is_flag=True, help="What became of it is good.")
+@click.option("--bad", is_flag=True, help="It is not.")
 @store_option
-def command(session: str, note: str, good: bool | None, store: str | None) -> int:
+def command(session: str, note: str, good: bool, bad: bool, store: str | None) -> int:
     """Say whether what a session made is any good, and why.
 
     The NOTE is told to later sessions with similar requests: as something to do after --good, as
@@ -31,7 +31,7 @@ def command(session: str, note: str, good: bool | None, store: str | None) -> in
     from codetape.cli.screen import screen
     from codetape.learning import give_feedback
 
-    if good is None:
+    if good == bad:
         raise click.UsageError("say --good or --bad")
     with reading(store) as opened:
         give_feedback(opened, find_session(opened, session), good, note)

@@ -440,6 +440,6 @@ def test_what_stands_still_is_said_once(outside: Path, capsys: pytest.CaptureFix
     asyncio.run(play(HAPPY, store=store, job=Job(prompt="Add.", budget=Budget(calls=1))))
     store.close()
     _, out, _ = run(capsys, "show", "last")
-    assert "Not done: the budget of 1 calls does not allow" in out
+    assert "Not done: the budget of 1 call does not allow" in out
     assert "the session is not done" not in out
     assert ".." not in out

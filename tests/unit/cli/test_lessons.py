@@ -98,6 +98,7 @@ def test_the_store_may_be_named_on_either_side(cli: Cli, tmp_path: Path, path: P
     ("words", "said"),
     [
         (("feedback", "last"), "--good"),
+        (("feedback", "last", "--good", "--bad"), "--good"),
         (("feedback", "zzz", "--good"), "no session 'zzz'"),
         (("lessons", "edit", "7", "x"), "there is no lesson 7; `codetape lessons"),
         (("lessons", "edit", "1", " "), "better forgotten"),

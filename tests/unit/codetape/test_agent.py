@@ -97,7 +97,7 @@ def test_a_paused_session_says_so_and_goes_on() -> None:
     paused = made.generate("Write add(a, b).")
     assert not paused.success
     assert paused.error is not None
-    assert "budget of 1 calls" in paused.error
+    assert "budget of 1 call " in paused.error
     assert made.resume(paused.session, budget=Budget(calls=9)).success
 
 
