@@ -23,6 +23,7 @@ from codetape.replay.reading import Tape, open_tape
 from codetape.states import events as e
 from codetape.states import requests as r
 from codetape.states.job import Budget, Column, Job, Sample
+from codetape.states.tools.personas import PERSONAS
 from codetape.states.values import Answer, BuildFailure, ImageRef, Outcome, RunOutcome, RunSpec
 from codetape.states.workflow import AUTOCODER, Workflow
 from codetape.testing.answering import (
@@ -121,6 +122,8 @@ def jobs() -> SearchStrategy[Job]:
         skip_tests=st.sampled_from([False] * 9 + [True]),
         plan=st.booleans(),
         sandbox_retries=st.integers(0, 2),
+        personas=st.just(PERSONAS),
+        fix_cycles=st.integers(0, 3),
         call_retries=st.integers(0, 3),
         base_packages=st.sampled_from([(), ("pandas",)]),
         fallback_models=st.sampled_from([(), (), ("another",)]),

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from codetape.states import events as e
 from codetape.states import requests as r
-from codetape.states.workflow import AUTOCODER
+from codetape.states.tools.ending import harness_status, status
+from codetape.states.workflow import AUTOCODER, TOOLMAKER
 from codetape.testing import outcomes, traces, unusable_answers
 from codetape.testing.invariants import check
 from codetape.testing.playing import Trace
@@ -26,6 +27,21 @@ from codetape.testing.playing import Trace
 @given(traces())
 def test_every_session_keeps_the_invariants(trace: Trace) -> None:
     check(trace)
+
+
+@settings(max_examples=150, report_multiple_bugs=False)
+@given(traces(workflow=TOOLMAKER))
+def test_every_making_of_a_tool_keeps_them_too(trace: Trace) -> None:
+    check(trace, TOOLMAKER)
+
+
+@settings(max_examples=40)
+@given(traces(operated=False, workflow=TOOLMAKER))
+def test_a_tool_that_nobody_touches_ends_with_a_status(trace: Trace) -> None:
+    last = trace[-1].after
+    paused = last.held or isinstance(trace[-1].event, e.BudgetSpent)
+    assert paused or status(last) is not None
+    assert status(last) not in ("passed", "fixed") or harness_status(last) == "passed"
 
 
 @settings(max_examples=40)
