@@ -28,6 +28,11 @@ LANES = {AUTOCODER.name: "autocoder", TOOLMAKER.name: "make_tool"}
 _log = logging.getLogger(__name__)
 
 
+def lane_of(workflow: Workflow) -> str:
+    """The lane of a workflow; those of one's own learn with the auto-coder."""
+    return LANES.get(workflow.name, LANES[AUTOCODER.name])
+
+
 @contextmanager
 def library_of(store: EventStore) -> Iterator[Library]:
     """Lend the lessons beside the tapes of a store. Raises StoreUnusable.
@@ -72,7 +77,7 @@ def taught(store: EventStore, workflow: Workflow, job: Job, clock: Clock) -> Job
 
     The clock is not looked at where nothing was taught. Raises StoreUnusable.
     """
-    lane = LANES[workflow.name]
+    lane = lane_of(workflow)
     if not (isinstance(store, SqliteStore) or id(store) in _kept):
         return job  # most stores in memory live for one session: it should not open a library
     with library_of(store) as library:
@@ -94,7 +99,7 @@ def learn_from(store: EventStore, session: str) -> int:
     if not (texts := lessons(workflow, (record.event for record in records))):
         return 0
     with library_of(store) as library:
-        lane, request = LANES[workflow.name], _job(records).prompt
+        lane, request = lane_of(workflow), _job(records).prompt
         return library.learn(session, lane, request, texts, records[-1].at)
 
 
@@ -119,7 +124,7 @@ def give_feedback(
     job = _job(records)
     note = composition.boundary_for(job).text(note)
     with library_of(store) as library:
-        library.feedback(session, LANES[workflow.name], good, note, job.prompt, now)
+        library.feedback(session, lane_of(workflow), good, note, job.prompt, now)
 
 
 def _tape(store: EventStore, session: str) -> tuple[Workflow, list[Recorded]]:

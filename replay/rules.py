@@ -20,14 +20,28 @@ class UnknownRules(ValueError):
         self.rules = rules
 
 
+_own: dict[tuple[str, int], Workflow] = {}
+
+
+def register(workflow: Workflow) -> None:
+    """Have tapes of a workflow of one's own opened by it, everywhere in this process."""
+    _own[workflow.name, workflow.rules] = workflow
+
+
 def rules_for(workflow: str, rules: int, workflows: Iterable[Workflow]) -> Workflow:
     """Return the rule set `rules` of a workflow, or the newest one where that is newer.
 
-    Raises UnknownRules for a workflow that is not among `workflows`, and for rules newer than all.
+    Raises UnknownRules for a workflow that is neither among `workflows` nor registered, and for rules
+    newer than all.
     """
-    known = {w.rules: w for w in workflows if w.name == workflow}
+    known = {w.rules: w for w in (*_own.values(), *workflows) if w.name == workflow}
     if not known:
-        raise UnknownRules(workflow, rules, "there is no such workflow here")
+        raise UnknownRules(
+            workflow,
+            rules,
+            "there is no such workflow here; one of your own has "
+            "to be named, in CODETAPE_WORKFLOWS=module:name",
+        )
     newest = max(known)
     if rules > newest:
         reason = f"a newer version of codetape wrote them; the newest here are {newest}"

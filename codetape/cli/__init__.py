@@ -23,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: _warn(message)
+            _know_own_workflows()
             code = app.main(
                 list(arguments) if arguments else None, "codetape", standalone_mode=False
             )
@@ -45,6 +46,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _end_output()
         return _say(*explanation)
     return code if isinstance(code, int) else 0
+
+
+def _know_own_workflows() -> None:
+    """Import what the variable names: tapes of such workflows can be read from then on."""
+    if "CODETAPE_WORKFLOWS" not in os.environ:
+        return
+    from codetape.own import register_named
+
+    try:
+        register_named()
+    except ValueError as error:
+        raise Failed(str(error), USAGE) from error
 
 
 def _open_what_is_closed() -> None:

@@ -68,29 +68,17 @@ def _built_in() -> list[tuple[Workflow, dict[str, list[object]]]]:
 
 def _found(name: str) -> tuple[Workflow, dict[str, list[object]]]:
     """Import a workflow, from the folder that we stand in, too."""
-    import os
-    import sys
-    from importlib import import_module
-
-    from codetape.states.workflow import Workflow
+    from codetape.own import find
 
     if built_in := [found for found in _built_in() if found[0].name == name]:
         return built_in[0]
-    module, colon, attribute = name.partition(":")
-    if not colon:
+    if ":" not in name:
         names = ", ".join(workflow.name for workflow, _ in _built_in())
         raise Failed(f"{name} is none of {names}; your own are MODULE:WORKFLOW", USAGE)
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
     try:
-        home = import_module(module)
-    except ImportError as error:
-        raise Failed(f"{name}: {error}; is it installed, or in this folder?", USAGE) from error
-    workflow = getattr(home, attribute, None)
-    if not isinstance(workflow, Workflow):
-        known = [key for key, value in vars(home).items() if isinstance(value, Workflow)]
-        hint = f"its workflows: {', '.join(known)}" if known else "it has no workflow"
-        raise Failed(f"{name}: {attribute or 'nothing'} is no Workflow of {module}; {hint}", USAGE)
+        workflow, home = find(name)
+    except ValueError as error:
+        raise Failed(str(error), USAGE) from error
     return workflow, getattr(home, "BODIES", {})
 
 

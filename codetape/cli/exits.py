@@ -52,6 +52,7 @@ def explained(error: Exception) -> tuple[str, int] | None:
     from codetape.engine.codec import UnreadableEvent
     from codetape.engine.ports import SandboxBroken, StoreError, UnknownSession
     from codetape.replay.imports import BadTapeFile, OtherContent, Redacted
+    from codetape.replay.rules import UnknownRules
     from codetape.running import RunFailed
     from codetape.states.machine import IllegalTransition
 
@@ -61,6 +62,8 @@ def explained(error: Exception) -> tuple[str, int] | None:
                 f"today's rules go another way: {error}; `codetape replay` says where",
                 NOT_PASSED,
             )
+        case UnknownRules():
+            return str(error), USAGE
         case UnknownSession():
             return _unknown(error), USAGE
         case BadTapeFile() | OtherContent() | Redacted():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +14,12 @@ from hypothesis import given, settings
 from codetape.adapters.llm.scripted import ScriptedLlm
 from codetape.adapters.sandbox.fake import FakeSandbox
 from codetape.adapters.store.memory import MemoryStore
+from codetape.adapters.store.sqlite import SqliteStore
 from codetape.adapters.system import FixedClock
 from codetape.cli import main
 from codetape.engine.loop import Engine
 from codetape.engine.tape import read
+from codetape.replay import rules
 from codetape.replay.replayer import replay
 from codetape.states.session import Session
 from codetape.testing import check, explore, traces
@@ -80,3 +84,43 @@ def test_nothing_is_wrong_with_its_table() -> None:
 def test_check_finds_a_workflow_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "examples.review:BODIES"]) == 2
     assert "BODIES is no Workflow of examples.review; its workflows: " in capsys.readouterr().err
+
+
+def test_the_command_line_knows_what_the_variable_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "_own", {})
+    path = str(tmp_path / "codetape.db")
+    script: dict[str, Sequence[Any]] = {
+        "plan": [PLAN],
+        "code": [RIGHT],
+        "tests": [TESTS],
+        "review": [YES],
+    }
+    with closing(SqliteStore(path)) as store:
+        llm, sandbox = ScriptedLlm(script), FakeSandbox()
+        engine = Engine(REVIEWED, store=store, llm=llm, sandbox=sandbox, clock=FixedClock())
+        asyncio.run(engine.start(ID, JOB))
+    assert main(["show", "last", "--events", "--store", path]) == 2
+    assert "CODETAPE_WORKFLOWS=module:name" in capsys.readouterr().err
+    monkeypatch.setenv("CODETAPE_WORKFLOWS", "examples.review:REVIEWED")
+    assert main(["replay", "last", "--store", path]) == 0
+    assert main(["show", "last", "--events", "--store", path]) == 0
+    assert "reviewed" in capsys.readouterr().out
+    assert main(["resume", "last", "--store", path]) == 0
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("examples.review", "'examples.review' is not of the form MODULE:WORKFLOW"),
+        ("examples.review:NOBODY", "its workflows: AUTOCODER, REVIEWED"),
+        ("no_such_module:X", "is it installed, or in this folder?"),
+    ],
+)
+def test_a_name_that_leads_nowhere_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, named: str, said: str
+) -> None:
+    monkeypatch.setenv("CODETAPE_WORKFLOWS", named)
+    assert main(["sessions"]) == 2
+    assert said in capsys.readouterr().err
