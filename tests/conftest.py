@@ -1,6 +1,7 @@
 """What holds for every test: sandboxes that are missing, and how Hypothesis searches."""
 
 import os
+import signal
 import tempfile
 
 import pytest
@@ -17,6 +18,12 @@ settings.register_profile("default", deadline=None)
 # The same examples in each run: a red build can be run again elsewhere, and is red there too.
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C, and let children hear it: a shell has its background jobs ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
