@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 
 from codetape.adapters.sandbox.runner import plugin
@@ -93,6 +94,7 @@ def _become(options: argparse.Namespace, where: int, heard: int) -> None:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.setsid()
+    _hear()
     token = os.read(heard, 1000).decode()
     os.close(heard)
     if not token:  # the parent is gone
@@ -104,6 +106,11 @@ def _become(options: argparse.Namespace, where: int, heard: int) -> None:
         _script(options.inputs, options.arguments)
     _forget()
     plugin.run(where, token, os.path.abspath(options.inputs))
+
+
+def _hear() -> None:
+    """Have Ctrl-C mean what it means to Python, also where whoever started us ignores it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _limit(limits: list[str]) -> None:
