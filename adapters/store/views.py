@@ -54,5 +54,5 @@ SESSION_SUMMARY = """
     ORDER BY s.started_at
 """
 
-VIEWS = (MODEL_CALLS, TEST_RUNS, SESSION_SUMMARY)
-"""In the order in which they can be made."""
+VIEWS = tuple(" ".join(view.split()) for view in (MODEL_CALLS, TEST_RUNS, SESSION_SUMMARY))
+"""In the order in which they can be made; on one line each, because their text is in every file."""
