@@ -76,9 +76,15 @@ def _prompt(_: Job, value: Any) -> Mapping[str, Any]:
     return {"prompt": validation.prompt(value)}
 
 
-def _model(_: Job, value: Any) -> Mapping[str, Any]:
+def _model(job: Job, value: Any) -> Mapping[str, Any]:
+    """Another model, with its price: what its calls may cost at most follows from that."""
     check_model(value)
-    return {"model": value}
+    if value.startswith(composition.SCRIPTED):
+        return {"model": value}
+    from codetape.adapters.llm.litellm import price
+
+    known = {value: found} if (found := price(value)) else {}
+    return {"model": value, "prices": {**job.prices, **known}}
 
 
 def check_model(name: str) -> None:

@@ -12,6 +12,7 @@ from codetape import composition, learning, shapes, validation
 from codetape.engine.loop import Engine
 from codetape.engine.ports import Clock, EventStore, Llm, Sandbox
 from codetape.engine.tape import Recorded, fold
+from codetape.models import prices
 from codetape.replay.rules import opened
 from codetape.states.events import Resumed
 from codetape.states.job import Budget, Job
@@ -52,12 +53,16 @@ async def start(adapters: Adapters, workflow: Workflow, session: str, job: Job) 
 async def resume(adapters: Adapters, name: str, resumed: Resumed) -> Standing:
     """Go on with a session, by the rules and in the sandbox that it began with.
 
-    `name` is its id, a unique prefix, or "last". Raises UnknownSession, SessionOwned, DamagedTape.
+    `name` is its id, a unique prefix, or "last". Raises ValueError for a limit of money that cannot
+    be kept, UnknownSession, SessionOwned, DamagedTape.
     """
     store = composition.open_store(adapters.store)
     before = standing(store, name)
     session, job = before.session.id, before.session.job
-    job = job.model_copy(update={"sandbox": before.session.sandbox_name})
+    budget = resumed.budget or job.budget
+    job = job.model_copy(update={"sandbox": before.session.sandbox_name, "budget": budget})
+    if budget.usd is not None and not before.session.done:
+        prices(job, adapters.llm)  # it came with this resume, or with a fork
     async with Run(adapters, before.workflow, session, job, store) as run:
         ended = Standing(before.workflow, await run.engine.resume(session, resumed), store)
     return _learned(adapters, ended)

@@ -12,7 +12,17 @@ from typing import Any
 import pytest
 
 import codetape
-from codetape import AutoCoderAgent, Budget, Dir, File, ImageConfig, Resources, Secret
+from codetape import (
+    AutoCoderAgent,
+    Budget,
+    Dir,
+    File,
+    ImageConfig,
+    Resources,
+    Secret,
+    fork,
+    open_tape,
+)
 from codetape.adapters.llm.scripted import ScriptedLlm
 from codetape.adapters.sandbox.fake import FakeSandbox, broke, failed
 from codetape.adapters.store.memory import MemoryStore
@@ -149,6 +159,23 @@ def test_w38_w40_a_wrong_argument_is_named_before_anything_happens(
 def test_b12_a_limit_of_money_needs_a_known_price() -> None:
     with pytest.raises(ValueError, match="budget: the price of openai/some-model is unknown"):
         agent(llm=None, model="openai/some-model", budget=Budget(usd=1.0)).generate("Add.")
+
+
+def test_b12_it_needs_one_when_it_comes_with_a_resume_too() -> None:
+    store = MemoryStore()
+    paused = agent(store=store, model="openai/some-model", budget=Budget(calls=1)).generate("Add.")
+    before = len(list(store.read(paused.session)))
+    later = AutoCoderAgent(model="as on the tape", store=store, sandbox=FakeSandbox())
+    with pytest.raises(ValueError, match="budget: the price of openai/some-model is unknown"):
+        later.resume(paused.session, budget=Budget(usd=1.0))
+    assert len(list(store.read(paused.session))) == before, "nothing has happened"
+
+
+def test_b12_a_fork_to_another_model_knows_its_price() -> None:
+    store = MemoryStore()
+    session = agent(store=store, model="openai/some-model").generate("Add.").session
+    forked = fork(open_tape(store, session), 3, model="gpt-4.1")
+    assert forked[-1].session.job.prices["gpt-4.1"].output == 8e-6
 
 
 @pytest.mark.parametrize("model", ["", "no-such-provider-at-all"])
