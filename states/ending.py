@@ -13,7 +13,7 @@ def ending(s: Session, event: e.Event) -> Ending:
     match event:
         case e.TestsPassed():
             return Ending(None, "the tests passed")
-        case e.CodeWritten() | e.ImageBuilt():
+        case e.ImageBuilt():
             return Ending(None, "the image is built; tests were not asked for")
         case e.AttemptsSpent():
             spent = f"all {event.attempts} attempts are" if event.attempts > 1 else "one attempt is"
