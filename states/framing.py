@@ -92,3 +92,11 @@ def cut(text: str) -> str:
     head = head.rpartition("\n")[0] or head
     tail = tail.partition("\n")[2] or tail
     return f"{head}\n[… {len(text) - len(head) - len(tail)} characters left out …]\n{tail}"
+
+
+def rejected_packages(s: Session) -> list[str]:
+    """Say which packages cannot be had, and what to use instead."""
+    if not s.rejected:
+        return []
+    lines = (f"{r.name}: use {r.replacement}" if r.replacement else r.name for r in s.rejected)
+    return [titled("These cannot be installed; do without them", bullets(lines))]

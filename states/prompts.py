@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from codetape.states.constraints import schemas_of
 from codetape.states.failures import Failure
-from codetape.states.framing import bullets, call, cut, fenced, titled
+from codetape.states.framing import bullets, call, cut, fenced, rejected_packages, titled
 from codetape.states.job import Job
 from codetape.states.ladder import faulty_tests, for_new_code, tests_to_patch
 from codetape.states.session import Rejected, Session
@@ -117,7 +117,7 @@ def code(s: Session) -> LlmCall:
     if faults := for_new_code(s.failures):
         parts.append(titled("Repair these failures", _findings(faults)))
         parts.extend(_present_tests(s))
-    parts += [*_history(s), *_insistence(s), *_rejected_packages(s)]
+    parts += [*_history(s), *_insistence(s), *rejected_packages(s)]
     ask = "Answer with the whole corrected file." if s.code else "Write the file."
     return call(s, "code", f"{CONTRACT}\n\n{CODE_ANSWER}", [*parts, ask])
 
@@ -258,10 +258,3 @@ def _insistence(s: Session) -> list[str]:
         text = "No part of your last answer could be used, for these reasons:"
     firm = "This is the last round. " if s.repair.rounds > 1 else ""
     return [titled("Not done yet", f"{firm}{text}\n{bullets(s.repair.missing)}")]
-
-
-def _rejected_packages(s: Session) -> list[str]:
-    if not s.rejected:
-        return []
-    lines = (f"{r.name}: use {r.replacement}" if r.replacement else r.name for r in s.rejected)
-    return [titled("These cannot be installed; do without them", bullets(lines))]

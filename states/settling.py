@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from codetape.states import events as e
 from codetape.states.budget import UNLIMITED, overspent
@@ -14,6 +15,8 @@ from codetape.states.session import Session
 from codetape.states.values import FailureClass
 from codetape.states.wanting import wanted
 
+S = TypeVar("S", bound=Session)
+
 NOTHING_FOLLOWS = frozenset(
     {State.NEEDS_CODE, State.NEEDS_TESTS, State.NEEDS_REBUILD, State.DIAGNOSING}
 )
@@ -22,12 +25,14 @@ NOTHING_FOLLOWS = frozenset(
 
 def settle(s: Session) -> e.Event | None:
     """Return the event that follows by itself, or None if the outside world has to be asked."""
+    return first_of(_RULES, s)
+
+
+def first_of(rules: Iterable[Callable[[S], e.Event | None]], s: S) -> e.Event | None:
+    """Return what the first rule that has something to say makes of a session; None if none has."""
     if s.done or s.paused:
         return None
-    for rule in _RULES:
-        if event := rule(s):
-            return event
-    return None
+    return next((event for rule in rules if (event := rule(s))), None)
 
 
 def _attempts(s: Session) -> e.Event | None:

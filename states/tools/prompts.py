@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codetape.states.framing import bullets, call, cut, fenced, titled
+from codetape.states.framing import bullets, call, cut, fenced, rejected_packages, titled
 from codetape.states.job import Persona
 from codetape.states.tools.personas import HOUSE_RULES
 from codetape.states.tools.session import ToolSession
@@ -49,7 +49,7 @@ def fix_crash(s: ToolSession) -> LlmCall:
         parts.append(titled("Its packages could not be installed", _build(s)))
     else:
         parts.append(titled("It was run without arguments and crashed", _crash(s)))
-    return call(s, "fix_crash", FIX_ROLE, [*parts, *_history(s), *_without(s)])
+    return call(s, "fix_crash", FIX_ROLE, [*parts, *_history(s), *rejected_packages(s)])
 
 
 def harness(s: ToolSession) -> LlmCall:
@@ -117,8 +117,3 @@ def _history(s: ToolSession) -> list[str]:
     if not s.history:
         return []
     return [titled("What was repaired before, in vain", bullets(s.history))]
-
-
-def _without(s: ToolSession) -> list[str]:
-    lines = [f"{r.name}: use {r.replacement}" if r.replacement else r.name for r in s.rejected]
-    return [titled("These cannot be installed; do without them", bullets(lines))] if lines else []

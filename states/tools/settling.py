@@ -10,7 +10,7 @@ from codetape.states.classify import needs_of
 from codetape.states.failures import Failure
 from codetape.states.ladder import image_would_change
 from codetape.states.machine import State
-from codetape.states.settling import decision, no_progress
+from codetape.states.settling import decision, first_of, no_progress
 from codetape.states.tools.session import ToolSession
 from codetape.states.tools.wanting import wanted
 from codetape.states.values import FailureClass
@@ -18,12 +18,7 @@ from codetape.states.values import FailureClass
 
 def settle(s: ToolSession) -> e.Event | None:
     """Return the event that follows by itself, or None if the outside world has to be asked."""
-    if s.done or s.paused:
-        return None
-    for rule in _RULES:
-        if event := rule(s):
-            return event
-    return None
+    return first_of(_RULES, s)
 
 
 def _diagnosed(s: ToolSession) -> e.Event | None:
