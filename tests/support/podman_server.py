@@ -83,5 +83,6 @@ def podman_server(folder: Path, answer: Answer, version: str = "4.3.1") -> Itera
             server.shutdown()
             thread.join()
             path.unlink()
-            for connection in server.connections:
-                connection.shutdown(socket.SHUT_RDWR)
+            for connection in tuple(server.connections):
+                with contextlib.suppress(OSError):  # its thread ends it at this moment, too
+                    connection.shutdown(socket.SHUT_RDWR)
