@@ -49,13 +49,17 @@ def paid(s: S, event: e.Event) -> S:
     outcome = event.outcome
     if outcome is None:
         return s
-    s = replace(s, seconds=s.seconds + (outcome.seconds or 0.0))
+    seconds = s.seconds + (outcome.seconds or 0.0)
     if not isinstance(outcome, Answer):
-        return s
-    s = replace(s, totals=_added(s.totals, outcome), call_failures=0, call_failure=None)
-    if isinstance(event, e.AnswerRejected):
-        return s
-    return replace(s, rejections=0, rejected_kind="", rejection="", rejected_text="")
+        return replace(s, seconds=seconds)
+    totals = _added(s.totals, outcome)
+    answered: dict[str, Any] = {} if isinstance(event, e.AnswerRejected) else _USABLE
+    return replace(
+        s, seconds=seconds, totals=totals, call_failures=0, call_failure=None, **answered
+    )
+
+
+_USABLE = {"rejections": 0, "rejected_kind": "", "rejection": "", "rejected_text": ""}
 
 
 def _added(totals: Totals, answer: Answer) -> Totals:

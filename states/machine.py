@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 import transitions
 
@@ -74,6 +74,25 @@ class _Cursor:
     state: str
 
 
+class _Move(transitions.Transition):
+    """A row as the library runs it: a row has guards and no callbacks, so none are gone through."""
+
+    def execute(self, event_data: transitions.EventData) -> bool:
+        """Move the cursor if all guards hold on the facts; false lets the next row be tried."""
+        (facts,), cursor = event_data.args, event_data.model
+        assert isinstance(cursor, _Cursor), "the only model of the machine"
+        if not all(cast(Guard, condition.func)(facts) for condition in self.conditions):
+            return False
+        cursor.state = str(self.dest)  # a row has one
+        return True
+
+
+class _Library(transitions.Machine):
+    """The library's machine, over such rows."""
+
+    transition_cls = _Move
+
+
 class Machine:
     """A table, checked and ready to run. Raises BadTable if a (state, event) has no last resort."""
 
@@ -107,7 +126,7 @@ class Machine:
 
 
 def _build(table: tuple[Row, ...]) -> transitions.Machine:
-    machine = transitions.Machine(
+    machine = _Library(
         model=_Cursor(),
         states=[state.value for state in State],
         initial=State.NEEDS_CODE.value,

@@ -39,9 +39,12 @@ def content_key(value: JsonValue) -> str:
 
 def canonical(value: JsonValue) -> str:
     """Return the one JSON text of `value`: sorted keys, no spaces, no NaN (raises ValueError)."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return _CANONICAL.encode(value)
+
+
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
 
 
 class FailureClass(StrEnum):
