@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from benchmarks.scripted import Script
 from codetape.adapters.llm.scripted import ScriptedLlm
 from codetape.adapters.sandbox.fake import FakeSandbox
 from codetape.adapters.system import FixedClock
 from codetape.engine.loop import Engine
 from codetape.engine.ports import EventStore
+from codetape.engine.sync import run_sync
 from codetape.states.session import Session
 from codetape.states.workflow import AUTOCODER
 
@@ -24,4 +23,4 @@ def play(store: EventStore, session: str, script: Script) -> Session:
         clock=FixedClock(),
         owner="benchmark",
     )
-    return asyncio.run(engine.start(session, script.job))
+    return run_sync(engine.start(session, script.job))

@@ -86,6 +86,8 @@ class Flights:
 
     async def _cancel(self, keys: list[str]) -> None:
         tasks = [self._flights.pop(key).task for key in keys]
+        if not tasks:
+            return
         for task in tasks:
             task.cancel()
         # A cancelled request has no outcome; what it raises on the way out concerns nobody.

@@ -20,8 +20,23 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(coroutine)
+        return _run(coroutine)
     return _in_thread(coroutine)
+
+
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a loop of its own.
+
+    At its end asyncio writes out the task, with all that it returns, to see whose the handler of
+    Ctrl-C is; a session is long, so what comes back is put aside.
+    """
+    results: list[T] = []
+
+    async def put_aside() -> None:
+        results.append(await coroutine)
+
+    asyncio.run(put_aside())
+    return results[0]
 
 
 def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
