@@ -177,7 +177,8 @@ def _options(run: Run, prefix: Path, variables: dict[str, str]) -> list[str]:
     options += ["--proc", "/proc", "--dev", "/dev"]
     for folder in ("/tmp", "/dev/shm"):  # noqa: S108 - those of the sandbox
         options += ["--perms", "1777", "--size", str(TMP), "--tmpfs", folder]
-    return [*options, "--bind", str(run.outputs), "/var/outputs", "--remount-ro", "/"]
+    options += ["--bind", str(run.outputs), "/var/outputs"]
+    return [*options, "--remount-ro", "/dev", "--remount-ro", "/"]
 
 
 def _kill(process: subprocess.Popen[bytes], info: int, run: Run) -> None:

@@ -43,6 +43,18 @@ for path in ("/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/sys/power
         pass
 print("tried", os.uname().nodename == "owned")
 """
+# Tries to make a file in every folder; programs and the kernel's own folders are only entered.
+WRITABLE = """
+import os
+for folder, inner, _ in os.walk("/"):
+    if folder in ("/usr", "/proc", "/sys"):
+        inner.clear()
+    try:
+        open(folder + "/new", "w").close()
+        print(folder)
+    except OSError:
+        pass
+"""
 
 
 class HarmContract(SandboxCase):
@@ -82,6 +94,10 @@ class HarmContract(SandboxCase):
     def test_shared_memory_is_limited(self, make: Runs) -> None:
         outcome = make.script(MEMORY_OF_ALL, limits=Limits(memory=300 << 20, seconds=20.0))
         assert outcome.stdout == ""
+
+    def test_only_outputs_and_memory_of_the_run_can_be_written(self, make: Runs) -> None:
+        allowed = {"/var/outputs", "/tmp", "/dev/shm", "/dev/mqueue"}  # noqa: S108 - inside
+        assert {*make.printed(WRITABLE).splitlines()} <= allowed
 
     def test_the_system_cannot_be_changed(self, make: Runs) -> None:
         assert make.printed(SYSTEM) == "tried False"

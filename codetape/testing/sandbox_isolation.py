@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import socket
@@ -29,11 +30,14 @@ except OSError as error:
     print(type(error).__name__)
 """
 WRITE = """
-import sys
+import os, sys
 for path in sys.argv[1:]:
+    new = not os.path.exists(path)
     try:
-        open(path, "w").close()
+        open(path, "a").close()
         print(path)
+        if new:
+            os.remove(path)  # where nothing holds it, this is the machine's
     except OSError:
         pass
 print("tried")
@@ -84,6 +88,19 @@ try:
 except OSError:
     pass
 print("tried")
+"""
+# What is on a keyring of the kernel: no namespace hides the one that a process inherits.
+KEYS = """
+import ctypes, os, struct
+library, SESSION, READ = ctypes.CDLL(None), -3, 11
+NUMBER = {"x86_64": 250}.get(os.uname().machine, 219)
+def read(key):
+    buffer = ctypes.create_string_buffer(1000)
+    size = library.syscall(NUMBER, READ, key, buffer, 1000)
+    return buffer.raw[: max(0, size)]
+for (key,) in struct.iter_unpack("i", read(SESSION)):
+    print(read(key))
+print("looked")
 """
 
 
@@ -180,6 +197,10 @@ class IsolationContract(SandboxCase):
             server.listen()
             assert make.printed(code, arguments=(name,)) == "ConnectionRefusedError"
 
+    def test_keys_of_the_host_are_not_there(self, make: Runs) -> None:
+        _keep_a_key(b"key-of-the-host")
+        assert make.printed(KEYS) == "looked"
+
     def test_no_namespace_gives_new_rights(self, make: Runs) -> None:
         code = """
             import ctypes
@@ -244,3 +265,12 @@ class IsolationContract(SandboxCase):
             os.set_inheritable(canary.fileno(), True)
             code = "import os; print(*sorted(os.listdir('/proc/self/fd'))[:-1])"
             assert make.printed(code) == "0 1 2"
+
+
+def _keep_a_key(payload: bytes) -> None:
+    """Put a key on a session keyring that is ours; skips the test where the kernel has none."""
+    library, number = ctypes.CDLL(None), {"x86_64": 250}.get(os.uname().machine, 219)
+    joined = library.syscall(number, 1, None)
+    add = {"x86_64": 248}.get(os.uname().machine, 217)
+    if joined < 0 or library.syscall(add, b"user", b"canary", payload, len(payload), -3) < 0:
+        pytest.skip("there are no keyrings here")
