@@ -7,6 +7,7 @@ looking at a path and opening it see the same thing.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import stat
@@ -212,8 +213,18 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def measure(folder: Path, most: int) -> int | None:
-    """Return the bytes below `folder`; None if there are more than `most`, or too many entries."""
+def free(folder: Path) -> int:
+    """Return the bytes that the disk below `folder` still has room for."""
+    facts = os.statvfs(folder)
+    return facts.f_bavail * facts.f_frsize
+
+
+def measure(folder: Path, most: int, lost: int = 0) -> int | None:
+    """Return the bytes below `folder`; None if there are more than `most`, or too many entries.
+
+    `lost` is what the disk has lost in the meantime: a folder that is closed to us may hold it. One
+    whose path is too long to be looked into is taken for too many entries.
+    """
     size, entries, folders = 0, 0, [folder]
     while folders:
         try:
@@ -226,9 +237,12 @@ def measure(folder: Path, most: int) -> int | None:
                         return None
                     if stat.S_ISDIR(facts.st_mode):
                         folders.append(Path(entry.path))
-        except OSError:
-            continue  # the code removed it meanwhile, or made it unreadable, or too deep to name
-    return size
+        except PermissionError:
+            size = max(size, lost)
+        except OSError as error:  # the code removed it meanwhile, mostly
+            if error.errno == errno.ENAMETOOLONG:
+                return None
+    return size if size <= most else None
 
 
 def remove(folder: Path) -> None:

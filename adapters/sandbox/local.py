@@ -16,7 +16,7 @@ from pathlib import Path
 from codetape.adapters.sandbox import leftovers, runner
 from codetape.adapters.sandbox.cgroups import Group, Parents, find_parents
 from codetape.adapters.sandbox.environments import Environments
-from codetape.adapters.sandbox.files import Collected, collect, measure, stage
+from codetape.adapters.sandbox.files import Collected, collect, free, measure, stage
 from codetape.adapters.sandbox.leftovers import Outputs
 from codetape.adapters.sandbox.report import Heard, read_report
 from codetape.adapters.sandbox.supervise import Cause, Ended, Launch, Threads, Wish, supervise
@@ -41,6 +41,7 @@ class Run:
     environment: Path
     group: Group
     nonce: str
+    free: int  # bytes on the disk when it began
     reader: int  # the two ends of the pipe for the report
     writer: int
 
@@ -85,7 +86,8 @@ class Run:
         most = self.spec.limits.disk
         if most is None:
             return None
-        return any(measure(self.folder / name, most - 1) is None for name in ("outputs", "tmp"))
+        lost = self.free - free(self.folder)
+        return any(measure(self.folder / n, most - 1, lost) is None for n in ("outputs", "tmp"))
 
 
 class LocalSandbox(ABC):
@@ -171,7 +173,9 @@ class LocalSandbox(ABC):
         ):
             leftovers.note(folder, self._session, group.folders.values())
             (folder / runner.FILE).write_bytes(runner.archive())
-            run = Run(spec, folder, environment, group, secrets.token_hex(16), *os.pipe())
+            run = Run(
+                spec, folder, environment, group, secrets.token_hex(16), free(folder), *os.pipe()
+            )
             try:
                 stage(run.inputs, spec.files, spec.host_files, lambda file: self._text(run, file))
                 launch = self._launch(run)

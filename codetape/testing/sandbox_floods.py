@@ -16,6 +16,28 @@ os.write(1, b"HEAD\\n")
 while True:
     os.write({stream}, b"y" * 65536)
 """
+# Writes where nobody who only looks finds it: a path that is too long to be named, a closed folder.
+HIDDEN = {
+    "deep": """
+        import os, time
+        os.chdir("/var/outputs")
+        for _ in range(20):
+            os.mkdir("d" * 250)
+            os.chdir("d" * 250)
+    """,
+    "closed": """
+        import os, time
+        os.mkdir("/var/outputs/closed")
+        os.chmod("/var/outputs/closed", 0o300)
+        os.chdir("/var/outputs/closed")
+    """,
+}
+FILL = """
+        for name in range(20):
+            with open(str(name), "wb") as file:
+                file.write(bytes(2 << 20))
+        time.sleep(60)
+"""
 
 
 class FloodContract(SandboxCase):
@@ -72,6 +94,11 @@ class FloodContract(SandboxCase):
                 n += 1
         """
         outcome = make.script(code, limits=Limits(disk=4 << 20, seconds=60.0))
+        assert (outcome.disk_full, outcome.timed_out) == (True, False)
+
+    @pytest.mark.parametrize("how", HIDDEN)
+    def test_hidden_files_fill_the_disk_too(self, make: Runs, how: str) -> None:
+        outcome = make.script(HIDDEN[how] + FILL, limits=Limits(disk=10 << 20, seconds=20.0))
         assert (outcome.disk_full, outcome.timed_out) == (True, False)
 
     @pytest.mark.slow

@@ -32,6 +32,7 @@ every other process, and its end takes all of them along.
 from __future__ import annotations
 
 import base64
+import errno
 import fcntl
 import json
 import os
@@ -276,6 +277,7 @@ class Disk:
     def __init__(self, folder: str | None, limit: int | None) -> None:
         self._folder = folder or ""
         self._limit = limit if folder and os.path.isdir(folder) else None
+        self._free = 0 if self._limit is None else free(self._folder)
         self._next = 0.0
 
     def used_up(self, thorough: bool = False) -> bool:
@@ -283,14 +285,25 @@ class Disk:
         start = time.monotonic()
         if self._limit is None or (start < self._next and not thorough):
             return False
-        used = below(self._folder, self._limit)
+        left = free(self._folder)
+        used = below(self._folder, self._limit, self._free - left)
         spent = time.monotonic() - start
         self._next = start + spent + max(WATCH, 5 * spent)
-        return used >= self._limit or os.statvfs(self._folder).f_bavail == 0
+        return used >= self._limit or left == 0
 
 
-def below(folder: str, enough: int) -> int:
-    """Return the bytes that the tree takes on disk; stops counting at `enough`."""
+def free(folder: str) -> int:
+    """Return the bytes that the disk below `folder` still has room for."""
+    facts = os.statvfs(folder)
+    return facts.f_bavail * facts.f_frsize
+
+
+def below(folder: str, enough: int, lost: int = 0) -> int:
+    """Return the bytes that the tree takes on disk; stops counting at `enough`.
+
+    `lost` is what the disk has lost in the meantime: a folder that is closed to us may hold it. One
+    whose path is too long to be looked into holds enough.
+    """
     total, count, waiting = 0, 0, [folder]
     while waiting:
         try:
@@ -302,8 +315,10 @@ def below(folder: str, enough: int) -> int:
                         return total
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
-        except OSError:
-            continue  # removed or closed while we looked
+        except PermissionError:
+            total = max(total, lost)
+        except OSError as error:  # removed while we looked, mostly
+            total = enough if error.errno == errno.ENAMETOOLONG else total
     return total
 
 
