@@ -16,7 +16,7 @@ from codetape.engine.ports import Clock, EventStore, Ids, Llm, Sandbox
 from codetape.models import prices
 from codetape.notebook import table
 from codetape.result import Result
-from codetape.states.job import Budget, Declared, Job, Sample
+from codetape.states.job import Budget, Declared, Job, Sample, TypeName
 from codetape.states.workflow import AUTOCODER
 from codetape.values import ImageConfig, Resources, Secret
 
@@ -180,7 +180,7 @@ class AutoCoderAgent:
             models=check.kinds("models", self.models),
             cache=check.one_of("cache", self.cache, check.CACHES),
             system_prompt=shapes.text("system_prompt", self.system_prompt),
-            schema_text=shapes.text("schema", schema or ""),
+            schema_text=shapes.text("schema", "" if schema is None else schema),
             constraints=shapes.texts("constraints", constraints),
             inputs=check.declared("inputs", inputs),
             outputs=check.declared("outputs", outputs),
@@ -192,11 +192,20 @@ class AutoCoderAgent:
 
 
 def _with_samples(job: Job, samples: tuple[Sample, ...]) -> Job:
-    """Return the job with its samples, each an input of type File or Dir unless it is declared."""
-    known = {d.name for d in job.inputs}
-    extra = tuple(
-        Declared(name=s.name, type="Dir" if Path(s.path).is_dir() else "File")
-        for s in samples
-        if s.name not in known
-    )
+    """Return the job with its samples, each an input of type File or Dir. Raises ValueError."""
+    declared = {d.name: d.type for d in job.inputs}
+    inputs = [_input_of(sample, declared.get(sample.name)) for sample in samples]
+    extra = (one for one in inputs if one.name not in declared)
     return job.model_copy(update={"samples": samples, "inputs": (*extra, *job.inputs)})
+
+
+def _input_of(sample: Sample, declared: TypeName | None) -> Declared:
+    """Return the input that a sample is. Raises ValueError if it was declared as something else."""
+    folder = Path(sample.path).is_dir()
+    kind: TypeName = "Dir" if folder else "File"
+    if declared not in (None, kind):
+        found = "a folder" if folder else "a file"
+        raise ValueError(
+            f"inputs: {sample.name} has a sample that is {found}, so its type is {kind}"
+        )
+    return Declared(name=sample.name, type=kind)

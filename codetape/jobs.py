@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from codetape import composition, secrecy, shapes, validation
+from codetape.engine.ports import Clock, EventStore, Ids, Llm, Sandbox
 from codetape.states.job import Job
 from codetape.values import ImageConfig
 
@@ -16,7 +18,20 @@ def shared(who: Any) -> dict[str, Any]:
     """
     for listener in ("on_event", "on_engine"):
         shapes.function(listener, getattr(who, listener))
+    _check_ports(who)
     return {**_models(who), **_image(who), **_runs(who)}
+
+
+def _check_ports(who: Any) -> None:
+    """Look at what a caller gives in place of ours. Raises ValueError."""
+    if not isinstance(who.store, str | Path):
+        shapes.port("store", who.store, EventStore)
+    if not isinstance(who.sandbox, str):
+        shapes.port("sandbox", who.sandbox, Sandbox)
+    if who.llm is not None:
+        shapes.port("llm", who.llm, Llm)
+    shapes.port("clock", who.clock, Clock)
+    shapes.port("ids", who.ids, Ids)
 
 
 def job(**fields: Any) -> Job:

@@ -28,10 +28,15 @@ def filled(argument: str, given: Any) -> str:
 
 
 def texts(argument: str, given: Iterable[str] | None) -> tuple[str, ...]:
-    """Return texts that say something. A text alone is no list, though Python takes it for one."""
+    """Return texts that say something."""
+    return tuple(filled(argument, each) for each in listed(argument, given))
+
+
+def listed(argument: str, given: Any) -> tuple[Any, ...]:
+    """Return a list; None is an empty one. A text alone is none, though Python takes it for one."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable | None):
         raise ValueError(f"{argument}: a list of texts is wanted, not {_kind(given)}")  # noqa: TRY004
-    return tuple(filled(argument, each) for each in given or ())
+    return () if given is None else tuple(given)
 
 
 def mapping(argument: str, given: Any) -> dict[str, Any]:
@@ -63,6 +68,13 @@ def instance(argument: str, given: Any, kind: type[Any]) -> Any:
     """Return a value of a class of ours."""
     if not isinstance(given, kind):
         raise ValueError(f"{argument}: {kind.__name__}(…) is wanted, not {_kind(given)}")  # noqa: TRY004
+    return given
+
+
+def port(argument: str, given: Any, kind: type[Any]) -> Any:
+    """Return what has all methods of a port."""
+    if not all(hasattr(given, name) for name in vars(kind) if not name.startswith("_")):
+        raise ValueError(f"{argument}: {kind.__name__} is wanted, not {_kind(given)}")
     return given
 
 

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, get_args
 
 from codetape import secrecy, shapes
@@ -50,14 +51,15 @@ RESERVED = frozenset({"help", "h", "solution", "test_solution", "output_dir"})
 
 def declared(argument: str, given: Mapping[str, Any] | None) -> tuple[Declared, ...]:
     """Return declared inputs or outputs. `argument` is "inputs" or "outputs"."""
-    check = _input_name if argument == "inputs" else _output_name
+    check = partial(_input_name, argument) if argument == "inputs" else _output_name
     types = shapes.mapping(argument, given).items()
     return tuple(Declared(name=check(n), type=type_name(argument, n, t)) for n, t in types)
 
 
 def sample_names(given: Any) -> dict[str, Any]:
     """Return samples, each with a name that an input may have."""
-    return {_input_name(n): value for n, value in shapes.mapping("samples", given).items()}
+    samples = shapes.mapping("samples", given)
+    return {_input_name("samples", name): value for name, value in samples.items()}
 
 
 def type_name(argument: str, name: str, given: Any) -> TypeName:
@@ -73,9 +75,9 @@ def type_name(argument: str, name: str, given: Any) -> TypeName:
     raise ValueError(f"{argument}: {name} has the unknown type {shown}; known are {known_types}")
 
 
-def _input_name(name: str) -> str:
+def _input_name(argument: str, name: str) -> str:
     if not _NAME.match(name) or name.lower() in RESERVED:
-        raise ValueError(f"inputs: {name!r} cannot be the name of an option")
+        raise ValueError(f"{argument}: {name!r} cannot be the name of an option")
     return name
 
 
@@ -102,20 +104,20 @@ def one_of(argument: str, value: str, allowed: Iterable[str]) -> Any:
 
 def names(argument: str, given: Iterable[str], check: Callable[[str], str]) -> tuple[str, ...]:
     """Return package names in their one form."""
-    if isinstance(given, str):
-        raise ValueError(f"{argument}: give a list of names, not one text")  # noqa: TRY004
+    listed = shapes.texts(argument, given)
     try:
-        return tuple(check(name) for name in given)
+        return tuple(check(name) for name in listed)
     except ValueError as error:
         raise ValueError(f"{argument}: {error}") from None
 
 
 def kinds(argument: str, given: Mapping[str, str], own: Iterable[str] = ()) -> dict[str, str]:
     """Return models by kind of call or by lane, sorted; `own` are kinds that the caller made up."""
-    for kind, model in shapes.mapping(argument, given).items():
+    models = shapes.mapping(argument, given)
+    for kind, model in models.items():
         one_of(argument, kind, (*LANE_NAMES, *own, *SHAPES, *TOOL_KINDS))
         shapes.filled(f"{argument}: {kind}", model)
-    return dict(sorted(given.items()))
+    return dict(sorted(models.items()))
 
 
 def personas(given: Iterable[Persona]) -> tuple[Persona, ...]:
@@ -173,11 +175,12 @@ def system_packages(given: Iterable[str]) -> tuple[str, ...]:
 
 def variables(argument: str, given: Mapping[str, str]) -> dict[str, str]:
     """Return environment variables, sorted."""
-    for name, value in shapes.mapping(argument, given).items():
+    values = shapes.mapping(argument, given)
+    for name, value in values.items():
         variable(argument, name)
         if not isinstance(value, str) or "\0" in value:
             raise ValueError(f"{argument}: the value of {name} is no text")
-    return dict(sorted(given.items()))
+    return dict(sorted(values.items()))
 
 
 def variable(argument: str, name: str) -> str:
@@ -189,9 +192,8 @@ def variable(argument: str, name: str) -> str:
 
 def secrets(given: Iterable[Secret | str]) -> tuple[str, ...]:
     """Return the names of the variables that hold secrets."""
-    if isinstance(given, str):
-        raise ValueError("secrets: give a list of names, not one text")  # noqa: TRY004
-    names = (secret.name if isinstance(secret, Secret) else secret for secret in given)
+    listed = shapes.listed("secrets", given)
+    names = (secret.name if isinstance(secret, Secret) else secret for secret in listed)
     return tuple(secrecy.variable("secrets", name) for name in names)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from codetape import AutoCoderAgent, Budget, ImageConfig, Resources, ToolMaker
+from codetape import AutoCoderAgent, Budget, Dir, ImageConfig, Resources, ToolMaker
 from codetape.adapters.llm.scripted import ScriptedLlm
 from codetape.adapters.sandbox.fake import FakeSandbox
 from codetape.adapters.store.memory import MemoryStore
@@ -50,13 +50,23 @@ OF_AN_AGENT: list[tuple[str, Any]] = [
     ("litellm_params", [1]),
     ("litellm_params", {"stop": b"bytes"}),
     ("litellm_params", {"temperature": math.nan}),
+    ("base_packages", [1]),
+    ("base_packages", 1),
+    ("secrets", 1),
     ("cache", ["auto"]),
     ("on_event", 5),
+    ("llm", 5),
+    ("store", None),
+    ("sandbox", None),
+    ("clock", None),
+    ("ids", 5),
 ]
 OF_A_REQUEST: list[tuple[str, Any]] = [
     ("samples", "data.csv"),
     ("samples", {1: "data.csv"}),
+    ("samples", {"a b": "data.csv"}),
     ("schema", {"a": "int"}),
+    ("schema", pd.DataFrame({"a": [1]})),
     ("constraints", "a is positive"),
     ("constraints", [1]),
     ("constraints", [" "]),
@@ -78,7 +88,7 @@ def named(argument: str, error: pytest.ExceptionInfo[ValueError]) -> None:
 def test_a_wrong_argument_of_an_agent_is_named(argument: str, value: Any) -> None:
     store = MemoryStore()
     with pytest.raises(ValueError) as error:  # noqa: PT011 - looked at below
-        agent(store=store, **{argument: value}).generate("x")
+        agent(**{"store": store, argument: value}).generate("x")
     named(argument, error)
     assert list(store.sessions()) == []
 
@@ -88,6 +98,23 @@ def test_a_wrong_argument_of_a_request_is_named(argument: str, value: Any) -> No
     with pytest.raises(ValueError) as error:  # noqa: PT011 - looked at below
         agent().generate("x", **{argument: value})
     named(argument, error)
+
+
+@pytest.mark.parametrize(
+    "argument", ["models", "fallback_models", "base_packages", "env_vars", "secrets"]
+)
+def test_none_is_an_empty_collection(argument: str) -> None:
+    assert agent(**{argument: None}).generate("x").success
+
+
+@pytest.mark.parametrize("declared", [str, float, Dir], ids=str)
+def test_an_input_that_has_a_sample_is_what_the_sample_is(declared: Any, tmp_path: Any) -> None:
+    sample = tmp_path / "data.csv"
+    sample.write_text("a\n1\n")
+    with pytest.raises(ValueError, match=r"^inputs: data has a sample that is a file, so"):
+        agent().generate("x", samples={"data": sample}, inputs={"data": declared})
+    made = agent().generate("x", samples={"data": tmp_path}, inputs={"data": Dir})
+    assert made.declared_inputs == {"data": "Dir"}
 
 
 @pytest.mark.parametrize("prompt", [None, b"x", ""])

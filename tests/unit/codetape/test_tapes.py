@@ -104,7 +104,7 @@ def test_a_tape_of_a_file_has_to_be_imported_first(store: SqliteStore, tmp_path:
         ({"usd": float("nan")}, "usd: nan is no limit"),
         ({"timeout": float("inf")}, "timeout: inf is no limit"),
         ({"calls": -1}, "calls: -1 is less than 0"),
-        ({"base_packages": "numpy"}, "give a list of names"),
+        ({"base_packages": "numpy"}, "a list of texts is wanted"),
     ],
 )
 def test_a_wrong_change_is_named_and_nothing_happens(
