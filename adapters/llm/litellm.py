@@ -113,6 +113,7 @@ class LiteLlm:
         """Answer one call. Raises LlmError; cancelling the task ends the call."""
         litellm = await aside(load)
         key, secrets = self._key(litellm, call.model), self._secrets(litellm, call.model)
+        _check_sendable(secrets)
         exchange = _Exchange(litellm, call, key=key, base=self._api_base, secrets=secrets)
         total = min(call.seconds, self._timeout or call.seconds)
         try:
@@ -169,7 +170,7 @@ class LiteLlm:
 
     def _secrets(self, litellm: Module, model: str) -> dict[str, str]:
         """Return the key that is sent, by the name of its variable."""
-        variable = self._api_key_env or f"{_provider(litellm, model)}_API_KEY".upper()
+        variable = self._api_key_env or _variable(litellm, model)
         return {variable: self._getenv(variable) or ""}
 
 
@@ -278,10 +279,27 @@ def _provider(litellm: Module, model: str) -> str | None:
         return None
 
 
+def _variable(litellm: Module, model: str) -> str:
+    """Return the name of the variable that usually holds the key of a model's provider."""
+    return f"{_provider(litellm, model)}_API_KEY".upper()
+
+
 def _missing(litellm: Module, model: str) -> list[str]:
-    """Return the variables that LiteLLM would read for `model`, and that are not set."""
+    """Return the variables that LiteLLM would read for `model`, and that are not set or empty."""
     names: list[str] = litellm.validate_environment(model)["missing_keys"]
-    return names
+    usual = _variable(litellm, model)
+    return names or ([usual] if os.environ.get(usual) == "" else [])
+
+
+def _check_sendable(keys: dict[str, str]) -> None:
+    """Raise LlmError for a key with a line end, or with a letter that no header can hold."""
+    for variable, key in keys.items():
+        if not (key.isascii() and key.isprintable()):
+            message = (
+                f"the variable {variable} holds no key that could be sent: there is a line end or "
+                "another odd character in it"
+            )
+            raise LlmError(CallFailure(reason="auth", message=message))
 
 
 def _no_key(model: str, *variables: str) -> CallFailure:

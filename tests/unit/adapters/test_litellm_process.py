@@ -40,6 +40,29 @@ def test_the_variable_of_the_provider_is_named_where_none_was_given(
     assert failure.message.endswith("set the environment variable OPENAI_API_KEY")
 
 
+def test_a_variable_that_is_empty_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    failure = failure_of(LiteLlm())
+    assert (failure.reason, failure.retryable) == ("auth", False)
+    assert failure.message.endswith("set the environment variable OPENAI_API_KEY")
+    with ChatServer([Reply("x")]) as server:
+        assert asyncio.run(LiteLlm(api_base=server.base).complete(PLAIN)).text == "x"
+
+
+@pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY}\u00fc"], ids=["line end", "umlaut"])
+@pytest.mark.parametrize("named", [None, "OPENAI_API_KEY"])
+def test_a_key_that_cannot_be_sent_is_named_and_not_shown(
+    key: str, named: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with ChatServer([Reply("x")]) as server:
+        failure = failure_of(LiteLlm(api_key_env=named, api_base=server.base))
+    assert (failure.reason, failure.retryable) == ("auth", False)
+    assert failure.message.startswith("the variable OPENAI_API_KEY holds no key that could be sent")
+    assert KEY not in failure.message
+    assert server.requests == []
+
+
 def test_a_failure_of_a_server_is_not_blamed_on_a_missing_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
