@@ -112,6 +112,14 @@ class FileContract(SandboxCase):
 
         make.script(code, check=check, outputs=("report ü.csv", "a folder", "large", "missing"))
 
+    def test_outputs_of_any_name_are_collected_or_refused(self, make: Runs) -> None:
+        names = ("*", "a?b", "[x]", "back\\slash", "-rf", "a#b%41&c", "new\nline", " x ", "n" * 255)
+        code = f"for name in {names!r}: open('/var/outputs/' + name, 'w').close()"
+        outcome = make.script(code, outputs=names)
+        assert outcome.exit_status == 0
+        refused = tuple(text.rpartition(":")[0] for text in outcome.refused_outputs)
+        assert sorted([*(file.name for file in outcome.outputs), *refused]) == sorted(names)
+
     def test_d13_links_devices_and_ways_out_are_refused(self, make: Runs) -> None:
         names = (
             "link",

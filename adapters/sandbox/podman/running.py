@@ -119,6 +119,8 @@ class Run:
                 told = self._handed(self._job.place, variables, names)
             self._collect((told.end or {}).get("outputs", {}), collected)
         except Missing as error:
+            if "image" not in str(error):  # the container, which somebody removed
+                raise
             message = f"the image {self._spec.image.ref} is gone: build it again ({error})"
             raise broken(message) from error
         return self._outcome(told, collected)
@@ -183,9 +185,13 @@ class Run:
         """Unpack one output into `scratch`; returns what was left out, with reasons."""
         parent = (scratch / name).parent
         parent.mkdir(parents=True, exist_ok=True)
-        tar = self._containers.archive(self._job.name, f"{OUTPUTS}/{name}")
         try:
+            tar = self._containers.archive(self._job.name, f"{OUTPUTS}/{name}")
             refused = tars.unpack(tar, parent, room, files.MOST_FILES)
+        except Missing as error:
+            if "no such file" not in str(error):
+                raise
+            return [f"{name}: podman cannot fetch a file of this name"]  # *, for one: a pattern
         except ValueError as error:
             files.remove(scratch / name)
             return [f"{name}: {error}"]
