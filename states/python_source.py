@@ -56,6 +56,22 @@ def syntax_error(source: str) -> str | None:
     return None
 
 
+def compile_error(source: str) -> str | None:
+    """Return why `source` cannot be run ("line 3: 'return' outside function"), or None if it can.
+
+    What parses may be refused all the same, for where it stands.
+    """
+    try:
+        with _PARSING, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, "-", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error) or type(error).__name__
+    return None
+
+
 @lru_cache(maxsize=256)
 def imported_names(source: str) -> tuple[str, ...]:
     """Return the dotted names that `source` imports, sorted; also inside functions and try-blocks.
@@ -110,11 +126,28 @@ def defined_tests(source: str) -> tuple[TestFunction, ...]:
 
     Functions named test*, and methods test* of classes named Test* that have no `__init__`, nested
     classes included, and of classes that derive from a TestCase. Fixtures are no tests, whatever
-    their name. Empty for a file that does not parse.
+    their name, nor is what the file marks by `name.__test__ = False`. Empty for a file that does not
+    parse.
     """
     if syntax_error(source) is not None:
         return ()
-    return tuple(_tests_in(parsed(source).body, ""))
+    tree = parsed(source)
+    return tuple(
+        x for x in _tests_in(tree.body, "") if x.id.partition("::")[0] not in _marked(tree)
+    )
+
+
+def _marked(tree: ast.Module) -> set[str]:
+    """The names that a file says are no tests: pytest leaves them out."""
+    marked = set()
+    for node in tree.body:
+        match node:
+            case ast.Assign(
+                targets=[ast.Attribute(value=ast.Name(id=name), attr="__test__")],
+                value=ast.Constant(value=False),
+            ):
+                marked.add(name)
+    return marked
 
 
 def _tests_in(body: list[ast.stmt], prefix: str) -> list[TestFunction]:

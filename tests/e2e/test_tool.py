@@ -68,6 +68,20 @@ def test_every_end_of_the_course(tmp_path: Path, status: str, sandbox: str) -> N
         assert ran.stdout.decode() == "200 2\n404 1\n"
 
 
+def test_a_function_of_the_tool_is_no_test_whatever_its_name(tmp_path: Path) -> None:
+    tool = TOOL.replace(
+        "def main(", "def test_line(line: str) -> bool:\n    return True\n\n\ndef main("
+    )
+    with ChatServer(
+        [Reply(answer) for answer in (DESIGN, fenced(tool), fenced(HARNESS))]
+    ) as server:
+        maker = ToolMaker(
+            model="openai/small", project=tmp_path, api_base=server.base, sandbox="process",
+            store=tmp_path / "codetape.db",
+        )  # fmt: skip
+        assert maker.make(QUESTION).status == "passed"
+
+
 EVENTS = range(1, 13)  # of the course that ends as fixed, but the last
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from codetape.states.python_source import (
+    compile_error,
     defined_tests,
     imported_names,
     imports_of,
@@ -102,6 +103,17 @@ class Others(TestCase):
 
 class Plain:
     def test_no(self): ...
+
+
+def test_marked(url): ...
+
+
+class TestMarked:
+    def test_no(self): ...
+
+
+test_marked.__test__ = False
+TestMarked.__test__ = False
 """
 
 
@@ -156,6 +168,13 @@ def test_what_parses_has_no_error(source: str) -> None:
 )
 def test_what_does_not_parse_says_why(source: str) -> None:
     assert syntax_error(source)
+
+
+def test_what_parses_and_cannot_be_run_says_why() -> None:
+    assert compile_error("x = 1\n") is None
+    assert compile_error("x = 1\nreturn x") == "line 2: 'return' outside function"
+    assert compile_error("x = '\0'")
+    assert compile_error("+".join("1" * 100_000))
 
 
 def test_an_error_names_its_line() -> None:

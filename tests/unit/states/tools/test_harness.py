@@ -8,9 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codetape.states.python_source import defined_tests
 from codetape.states.tools.harness import NAME, appended, as_test, problems
 
-SCRIPT = "LIMIT = 3\n\n\ndef count(text):\n    return len(text.split())\n"
+SCRIPT = """\
+LIMIT = 3
+
+
+def count(text):
+    return len(text.split())
+
+
+class Report:
+    def lines(self):
+        return []
+"""
 
 
 def test_assertions_that_stand_alone_become_a_function() -> None:
@@ -46,6 +58,14 @@ def test_a_harness_that_is_a_function_stays_as_it_is() -> None:
         "import sys\ntry:\n    assert count('a') == 1\nexcept AssertionError:\n    sys.exit(1)",
         "try:\n    assert count('a') == 1\nexcept TypeError:\n    pass",
         "text = 'a b'\nassert count(text) == 2",
+        "def test_a():\n    assert count('') == 0\n\ndef test_b():\n    assert count('a') == 1",
+        "class TestCount:\n    def test_one(self):\n        assert count('a') == 1",
+        "def check(n):\n    assert count('a' * n) == 1\n\ndef test_logic():\n    check(2)",
+        "def check():\n    assert count('') == 0\n\ncheck()",
+        "import asyncio\n\nasync def check():\n    assert not count('')\n\nasyncio.run(check())",
+        "def test_logic(tmp_path):\n    assert count(tmp_path.name) == 1",
+        "class Fake:\n    def count(self):\n        return ''\nassert count(Fake().count()) == 0",
+        "lines = ['a']\nassert count(lines[0]) == 1",  # as a method of the script is called
     ],
 )
 def test_what_could_fail_is_fine(harness: str) -> None:
@@ -78,7 +98,40 @@ def test_what_could_fail_is_fine(harness: str) -> None:
             "import contextlib\nwith contextlib.suppress(Exception):\n    assert count('')",
             "It catches",
         ),
+        (
+            "def check():\n    assert count('') == 7",
+            "Its assertions are in a function that nothing",
+        ),
+        (
+            "def check():\n    assert count('') == 7\n\ndef test_logic():\n    count('')",
+            "Its assertions are in a function that nothing calls",
+        ),
+        (
+            "def check():\n    assert not count('')\n\nif __name__ == '__main__':\n    check()",
+            "Its assertions are in a function that nothing calls",
+        ),
+        ("async def test_logic():\n    assert not count('')", "test_logic is asynchronous"),
+        ("def test_logic(lines):\n    assert not count(lines)", "test_logic has a parameter lines"),
+        ("from os import *\nassert count('') == 0", "Behind the script it does not compile"),
     ],
 )
 def test_what_could_not_fail_is_refused(harness: str, reason: str) -> None:
     assert any(said.startswith(reason) for said in problems(SCRIPT, as_test(harness)))
+
+
+def test_an_import_from_the_future_is_the_scripts_to_make() -> None:
+    script = f"from __future__ import annotations\n\n{SCRIPT}"
+    for harness in ("assert count('a') == 1", "def test_a():\n    assert count('a') == 1"):
+        test = as_test(f"from __future__ import annotations\n\n{harness}")
+        assert problems(script, test) == ()
+        assert appended(script, test).count("__future__") == 1
+
+
+def test_functions_of_the_script_are_no_tests_whatever_their_names() -> None:
+    script = (
+        "def test_link(url):\n    return url != ''\n\n\nclass TestBed:\n    def test_x(self): ...\n"
+    )
+    harness = as_test("assert test_link('a')")
+    assert problems(script, harness) == ()
+    assert [test.id for test in defined_tests(appended(script, harness))] == [NAME]
+    assert appended(SCRIPT, harness) == f"{SCRIPT.rstrip()}\n\n\n{harness}"
