@@ -83,9 +83,9 @@ class BubblewrapSandbox(LocalSandbox):
             folder.chmod(0o750)
 
     def _launch(self, run: Run) -> Launch:
-        info, told = os.pipe()
         prefix = self._environments.prefix(run.environment)
         arguments = _options(run, prefix, self._variables(run))
+        info, told = os.pipe()
         options = os.memfd_create("options")  # not on the command line: it may hold secrets
         os.write(options, "\0".join([*arguments, "--info-fd", str(told)]).encode())
         os.lseek(options, 0, os.SEEK_SET)

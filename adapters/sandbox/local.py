@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from codetape.adapters.sandbox import leftovers, runner
+from codetape.adapters.sandbox import leftovers, runner, words
 from codetape.adapters.sandbox.cgroups import Group, Parents, find_parents
 from codetape.adapters.sandbox.environments import Environments
 from codetape.adapters.sandbox.files import Collected, collect, free, measure, stage
@@ -250,6 +250,7 @@ class LocalSandbox(ABC):
                 message = f"the secret {name} has no value: set the variable {name}"
                 raise SandboxBroken(SandboxFailure(message=message, missing=True))
             variables[name] = value
+        words.check(run.spec.arguments, variables)
         return variables
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,15 @@ NO_NAMES = (
     "a b",
     "",
 )
+# Options of a sandbox may be handed over with a NUL between them: here one more would come in.
+NO_WORDS: dict[str, dict[str, Any]] = {
+    "NUL in an argument": {"arguments": ("--x", "a\0b")},
+    "no text": {"arguments": ("--x", "\ud800")},
+    "too long": {"arguments": ("--x", "x" * 200_000)},
+    "too many": {"arguments": ("x" * 1000,) * 3000},
+    "NUL in a variable": {"environment": {"A": "x\0--bind\0/\0/tmp"}},
+    "no variable": {"environment": {"A=B": "x"}},
+}
 HOSTILE_OUTPUTS = """
 import os, socket, stat
 os.chdir("/var/outputs")
@@ -233,6 +243,11 @@ class LifeContract(SandboxCase):
     def test_an_input_that_is_not_there_breaks_the_run(self, make: Runs) -> None:
         with pytest.raises(SandboxBroken):
             make.script("", host_files=(HostFile(name="x", path="/no/such/file"),))
+
+    @pytest.mark.parametrize("case", NO_WORDS)
+    def test_words_that_cannot_be_given_break_the_run(self, make: Runs, case: str) -> None:
+        with pytest.raises(SandboxBroken, match="cannot be given"):
+            make.script("", **NO_WORDS[case])
 
     def test_a_sandbox_is_closed_twice_and_then_refuses(self, make: Runs) -> None:
         async def closed(sandbox: Sandbox) -> None:

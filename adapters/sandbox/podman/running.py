@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codetape.adapters.sandbox import files, leftovers, report, runner
+from codetape.adapters.sandbox import files, leftovers, report, runner, words
 from codetape.adapters.sandbox.podman import handed, tars
 from codetape.adapters.sandbox.podman.containers import Containers
 from codetape.adapters.sandbox.podman.images import VENV
@@ -157,9 +157,11 @@ class Run:
         }
 
     def _variables(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """What was asked for, and the secrets that there are."""
+        """What was asked for, and the secrets that there are. Raises SandboxBroken."""
         known = {name: environment[name] for name in self._spec.secrets if name in environment}
-        return {**self._spec.environment, **known}
+        variables = {**self._spec.environment, **known}
+        words.check(self._spec.arguments, variables)
+        return variables
 
     def _collect(self, found: dict[str, Any], collected: files.Collected) -> None:
         """Fetch the outputs that are there, then take from them what may be taken."""
