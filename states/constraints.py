@@ -110,6 +110,9 @@ _DTYPES = {
     "str": "str",
 }
 
+_MISSING = {"int": '"Int64"', "bool": '"boolean"'}
+"""What of pandas may be missing; its bool would take what is missing for True."""
+
 
 def schema_code(sample: Sample, checks: Iterable[Check]) -> str:
     """Return a Pandera schema of a sample's columns as code that runs; it names `schema`."""
@@ -127,8 +130,8 @@ def _column_line(column: Column, checks: tuple[Check, ...]) -> str:
     required = any(check.kind == "not_null" for check in mine)
     nullable = column.nullable and not required
     dtype = _DTYPES.get(column.type, "None")
-    if dtype == "int" and nullable:
-        dtype = '"Int64"'  # the only whole number of pandas that may be missing
+    if nullable:
+        dtype = _MISSING.get(dtype, dtype)
     terms = [term for check in mine if (term := _term(check))]
     given = f", checks=[{', '.join(terms)}]" if terms else ""
     return f"{column.name!r}: pa.Column({dtype}, nullable={nullable}{given}),"

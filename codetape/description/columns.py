@@ -17,6 +17,9 @@ LONGEST_VALUE = 60
 LARGEST_INT = 2**63 - 1
 """A schema's int holds no larger one."""
 
+YEARS = range(1678, 2262)
+"""A schema's datetime, which counts nanoseconds, holds no other ones."""
+
 _DATE = r"\d{4}-\d\d-\d\d"
 _TIME = r"\d{1,2}:\d\d(:\d\d)?"
 
@@ -39,7 +42,15 @@ FORMATS = {
 
 def column_of(name: Any, series: Any) -> Column:
     """Return name, type and nullability of a column, as a schema needs them."""
-    return Column(name=str(name), type=_type(series), nullable=bool(series.isna().any()))
+    kind = _type(series) if _holds(series) else "object"
+    return Column(name=str(name), type=kind, nullable=bool(series.isna().any()))
+
+
+def _holds(series: Any) -> bool:
+    """False for moments that the datetime of a schema cannot hold."""
+    if series.dtype.kind != "M" or series.isna().all():
+        return True
+    return series.min().year in YEARS and series.max().year in YEARS
 
 
 def _type(series: Any) -> str:
@@ -59,13 +70,12 @@ def _type(series: Any) -> str:
 
 def column_words(series: Any) -> str:
     """Return type, gaps, range or values, and form of a column."""
-    column = column_of("", series)
-    gaps = int(series.isna().sum())
-    parts = [column.type, f"{gaps:,} missing" if gaps else "none missing"]
+    kind, gaps = _type(series), int(series.isna().sum())
+    parts = [kind, f"{gaps:,} missing" if gaps else "none missing"]
     filled = series.dropna()
     if len(filled) == 0:
         return "empty"
-    parts += _values(column.type, filled)
+    parts += _values(kind, filled)
     if len(filled) > 1 and filled.map(str).is_unique and gaps == 0:
         parts.append("all different: may be a key")
     return "; ".join(parts)
@@ -90,8 +100,8 @@ def _numbers(filled: Any) -> str:
     quartiles = ", ".join(map(number, finite.quantile([0.25, 0.5, 0.75])))
     infinite = len(numbers) - len(finite)
     more = f", {infinite:,} infinite" if infinite else ""
-    low, high = (filled.min(), filled.max()) if not infinite else (finite.min(), finite.max())
-    return f"from {number(low)} to {number(high)}, quartiles {quartiles}{more}"
+    low, high = number(finite.min()), number(finite.max())
+    return f"from {low} to {high}, quartiles {quartiles}{more}"
 
 
 def _listed(filled: Any) -> list[str]:

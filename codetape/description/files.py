@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -71,21 +72,23 @@ def _delimited(path: Path) -> Table | None:
 
 def _lines(path: Path) -> Table | None:
     head = _head(path)
-    if not head.text.lstrip().startswith("{"):
-        return None
-    frame = _pandas(path).read_json(io.StringIO(head.text), lines=True, nrows=MOST_ROWS)
-    return Table(frame, _joined(head.words, _cut(len(frame))))
+    lines = (line for line in head.text.split("\n") if line.strip())
+    return _records(path, head, [json.loads(line) for line in islice(lines, MOST_ROWS)])
 
 
 def _json(path: Path) -> Table | None:
     if path.stat().st_size > LARGEST_READ:
         return None  # half a document is no document
-    pandas, head = _pandas(path), _head(path)
-    records = json.loads(head.text)
-    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+    head = _head(path)
+    return _records(path, head, json.loads(head.text))
+
+
+def _records(path: Path, head: Text, values: Any) -> Table | None:
+    """Return a list of objects as a table; pandas' own reader makes numbers and dates out of texts."""
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         return None  # an object, or a list of values: pandas would make some table of it
-    frame = pandas.read_json(io.StringIO(head.text), orient="records")
-    return Table(frame.head(MOST_ROWS), _joined(head.words, _cut(len(frame))))
+    frame = _pandas(path).DataFrame(values[:MOST_ROWS])
+    return Table(frame, _joined(head.words, _cut(len(frame))))
 
 
 def _parquet(path: Path) -> Table:

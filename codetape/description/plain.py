@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from codetape.description.texts import separator_of, text_of
+from codetape.description.texts import has_unnamed, separator_of, text_of
 
 LARGEST_READ = 1 << 20
 """Bytes of a file that are read to describe it; of a larger one the description says so."""
@@ -40,7 +40,7 @@ def _table(path: Path, text: str) -> list[dict[str, str]] | None:
     if ending in {".csv", ".tsv"}:
         return _delimited(text, "\t" if ending == ".tsv" else separator_of(text))
     if ending in {".jsonl", ".ndjson"}:
-        return _records(json.loads(line) for line in text.splitlines() if line.strip())
+        return _records(json.loads(line) for line in text.split("\n") if line.strip())
     if ending == ".json":
         return _json_table(text)
     return None
@@ -48,6 +48,8 @@ def _table(path: Path, text: str) -> list[dict[str, str]] | None:
 
 def _delimited(text: str, delimiter: str) -> list[dict[str, str]] | None:
     try:
+        if has_unnamed(text, delimiter):
+            return None
         reader = csv.DictReader(text.splitlines(), delimiter=delimiter)
         table = [_cells(row) for row in reader]
     except csv.Error:

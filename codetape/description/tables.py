@@ -15,6 +15,9 @@ MOST_COLUMNS = 80
 ROWS_SHOWN = 6000
 """Characters of rows in a description."""
 
+LONGEST_CELL = 200
+"""Characters of one cell in these rows."""
+
 
 def columns_of(table: Table) -> tuple[Column, ...]:
     """Return the columns of a table, as a schema needs them."""
@@ -46,13 +49,38 @@ def _duplicates(frame: Any) -> str:
 
 def _rows(frame: Any, rows: int, seed: int) -> list[str]:
     positions = chosen(frame, rows, seed)
-    if not positions or frame.shape[1] == 0:
+    shown = _short(frame.iloc[positions, :MOST_COLUMNS])
+    kept = _bounded(shown.to_csv(index=False, lineterminator="\n").rstrip("\n").split("\n"))
+    if not positions or len(kept) < 2:  # the first line has the names
         return []
-    text = frame.iloc[positions].to_csv(index=False, lineterminator="\n").rstrip("\n").split("\n")
+    part = (
+        f"The first {MOST_COLUMNS} columns of some" if len(frame.columns) > MOST_COLUMNS else "Some"
+    )
+    return [f"{part} rows, in the order of the table (first, extreme, with gaps, drawn):", *kept]
+
+
+def _short(rows: Any) -> Any:
+    """Cut long cells, so that none takes the room of all others."""
+    made = rows.copy()
+    for place in range(made.shape[1]):
+        if made.dtypes.iloc[place].kind == "O":  # all others are short
+            made.isetitem(place, made.iloc[:, place].astype(object).map(_cell, na_action="ignore"))
+    return made
+
+
+def _cell(value: Any) -> Any:
+    text = str(value)
+    return value if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
+
+
+def _bounded(lines: list[str]) -> list[str]:
+    """Return the first lines, as many whole rows as there is room for."""
     kept, size = [], 0
-    for line in text:
+    for line in lines:
         size += len(line) + 1
         if size > ROWS_SHOWN:
             break
         kept.append(line)
-    return ["Some rows, in the order of the table (first, extreme, with gaps, drawn):", *kept]
+    while "\n".join(kept).count('"') % 2:  # a cell of many lines was cut off
+        kept.pop()
+    return kept

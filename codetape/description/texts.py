@@ -51,9 +51,13 @@ def _decoded(content: bytes, encoding: str, words: str = "") -> Text | None:
 
 
 def separator_of(text: str) -> str:
-    """Return what separates the fields: that by which most lines have as many as the first one."""
+    """Return what separates the fields: that by which most lines have as many as the first one.
+
+    It is a comma where nothing separates the first line.
+    """
     lines = [line for line in text[: 1 << 16].splitlines() if line.strip()][:LOOKED_AT]
-    return max(SEPARATORS, key=lambda mark: _agreement(lines, mark))
+    found = max(SEPARATORS, key=lambda mark: _agreement(lines, mark))
+    return found if _agreement(lines, found)[0] else SEPARATORS[0]
 
 
 def has_unnamed(text: str, separator: str) -> bool:
