@@ -12,9 +12,11 @@ Names are imported when they are first used, so that `import codetape` costs nex
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # typing itself would cost more than all the rest
 if TYPE_CHECKING:
+    from typing import Any
+
     from codetape.adapters.sandbox.gate import Decision, Package, allow_only
     from codetape.agent import AutoCoderAgent
     from codetape.engine.ports import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,6 +29,12 @@ class Failed(Exception):
         super().__init__(message)
         self.message = message
         self.code = code
+
+
+def interrupted() -> int:
+    """Say so in one line; return the exit status."""
+    print("codetape: interrupted", file=sys.stderr)
+    return INTERRUPTED
 
 
 def code_of(session: Session) -> int:

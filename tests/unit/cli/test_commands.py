@@ -8,9 +8,9 @@ import click
 import pytest
 
 from codetape.adapters.store.memory import MemoryStore
-from codetape.cli import app
 from codetape.cli.graph import ANYWHERE, mermaid
 from codetape.cli.groups import COMMANDS
+from codetape.cli.program import app
 from codetape.cli.run import _given
 from codetape.cli.stores import find_session, option_for
 from codetape.engine.ports import UnknownSession

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Literal
 
@@ -77,3 +79,26 @@ def test_errors_are_one_line_with_a_code(error: Exception, code: int) -> None:
 
 def test_a_fault_of_ours_is_not_explained_away() -> None:
     assert explained(ValueError("bug")) is None
+
+
+INTERRUPTED_AT = """
+import sys
+
+class CtrlC:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, CtrlC())
+from codetape.cli import main
+sys.exit(main(["--help"]))
+"""
+
+
+@pytest.mark.parametrize("module", ["codetape.cli.program", "click", "codetape.cli.groups"])
+def test_ctrl_c_is_heard_before_the_command_line_is_there(module: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT, module], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr == "codetape: interrupted\n"
