@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codetape.states.values import Problem, TextFile
+from codetape.states.values import Limits, Problem, TextFile
 from codetape.testing.sandbox_runs import SOLUTION, Runs, SandboxCase, verdicts
 
 ONE = "from solution import add\n\ndef test_add():\n    assert add(1, 2) == 3\n"
@@ -128,6 +128,40 @@ EVERY_OUTCOME = """
         def test_u(self): self.assertEqual(1, 2)
 """
 
+# Exceptions whose class lies, raises, or lacks what every class has.
+ODD_EXCEPTIONS = """
+    import json
+    from unittest import mock
+    class Text(str):
+        def encode(self, *_): raise ValueError
+    def test_module(): raise type("E", (Exception,), {"__module__": None})("x")
+    def test_line():
+        error = SyntaxError("x")
+        error.filename, error.lineno = "f", "no number"
+        raise error
+    def test_text(): raise type("E", (Exception,), {"__str__": lambda self: Text("x")})
+    def test_class(): raise type("E", (Exception,), {"__class__": property(lambda _: ImportError)})
+    def test_exit():
+        def leave(self): raise SystemExit(0)
+        raise type("E", (Exception,), {"__str__": leave, "__repr__": leave})
+    def test_patched(): mock.patch("json.dumps", side_effect=ValueError).start()
+    def test_last(): pass
+"""
+LONG_IDS = """
+    import pytest
+    @pytest.mark.parametrize("x", range(150), ids=["x" * 10_000 + str(n) for n in range(150)])
+    def test_a(x): pass
+    @pytest.mark.parametrize("x", [1], ids=["x" * 2_000_000])
+    def test_b(x): pass
+"""
+TALKATIVE = """
+    import pytest
+    @pytest.mark.parametrize("x", range(2300))
+    def test_a(x):
+        print("x" * 9000)
+        assert x != 2200
+"""
+
 
 class ReportContract(SandboxCase):
     """What a run of tests reports, whatever the code does."""
@@ -158,6 +192,25 @@ class ReportContract(SandboxCase):
         cases = [f"test_p[{shape}]" for shape in shapes]
         assert report.collected == (*cases, "TestC::test_m[1]", "TestC::test_m[2]")
         assert verdicts(report)["TestC::test_m[2]"] == "failed"
+
+    def test_long_ids_stay_apart(self, make: Runs) -> None:
+        report = make.report(LONG_IDS)
+        assert (report.finished, len(verdicts(report))) == (True, 151)
+
+    def test_exceptions_of_any_shape_spoil_no_report(self, make: Runs) -> None:
+        report = make.report(ODD_EXCEPTIONS)
+        names = ("module", "line", "text", "class", "exit")
+        failed = {f"test_{name}": "failed" for name in names}
+        assert report.finished
+        assert verdicts(report) == {**failed, "test_patched": "passed", "test_last": "passed"}
+
+    @pytest.mark.slow
+    def test_many_tests_with_much_to_say_are_all_reported(self, make: Runs) -> None:
+        outcome = make.tests(TALKATIVE, limits=Limits(seconds=60.0))
+        assert outcome.report is not None
+        assert (outcome.report.finished, outcome.too_much_output) == (True, False)
+        failed = [result for result in outcome.report.results if result.outcome == "failed"]
+        assert [result.id for result in failed] == ["test_a[2200]"]
 
     def test_a_failure_has_type_message_and_frames(self, make: Runs) -> None:
         tests = "from solution import half\ndef test_half():\n    half('x')\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import os
 import sys
 from collections.abc import Generator
@@ -14,6 +15,9 @@ from codetape.adapters.sandbox.runner.reporting import Report
 from codetape.adapters.sandbox.runner.streams import Recorder, Tee, tees
 
 IDS = 200  # ids in one line of the report
+ID = 2000  # bytes of an id; a longer one is told from others by a digest
+PLENTY = 8 << 20  # bytes of a report; from then on texts are short, so that all results fit
+SHORT = 200  # characters of such a text
 WITNESS = "the witness"  # no name of a function: no test of a file has this id
 # Taken before anything foreign is imported: replacing them later changes nothing here.
 _exit, Failed = os._exit, AssertionError
@@ -180,10 +184,16 @@ class Plugin:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Write the result of a test when its teardown is over."""
+        much = self._report.size > PLENTY
+        problem = self._test["problem"]
+        if much and problem is not None:
+            problem.update(
+                message=bounded(problem["message"], SHORT), frames=problem["frames"][-2:]
+            )
         self._report.write(
             "result" if self._witness is None else "witness",
             id=_id(nodeid),
-            captured=bounded(self._recorder.take(), 2 * TEXT),
+            captured=bounded(self._recorder.take(), SHORT if much else 2 * TEXT),
             **self._test,
         )
 
@@ -219,4 +229,8 @@ def _witness(pytest: Any, session: Any) -> Any:
 
 def _id(nodeid: str) -> str:
     """Return what follows the file name; the rest may hold anything, also `::`."""
-    return nodeid.partition("::")[2].encode("utf-8", "backslashreplace").decode()
+    name = nodeid.partition("::")[2].encode("utf-8", "backslashreplace")
+    if len(name) <= ID:
+        return name.decode()
+    digest = hashlib.sha256(name).hexdigest()[:16]
+    return f"{name[:ID].decode(errors='ignore')}…{digest}]"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 TEXT = 8_000  # characters kept of a message or of one test's output: half head, half tail
+UNREADABLE = "(the exception has no readable message)"
 FRAMES = 40  # frames kept of a traceback: the outermost and the innermost half
 SILENT = ("pytest", "_pytest", "pluggy")  # packages whose frames are machinery, not evidence
 OURS = __file__.rpartition("problems")[0]  # where the runner lies
@@ -35,22 +37,43 @@ class Places:
 
 
 def describe(error: BaseException, places: Places) -> dict[str, object]:
-    """Return the facts of an exception: type, message, frames and the module that was missing."""
+    """Return the facts of an exception: type, message, frames and the module that was missing.
+
+    Its class is the solution's, and may answer anything, or raise.
+    """
     kind = type(error)
-    module = kind.__module__
-    hidden = module == "builtins" or module.split(".")[0] in SILENT
-    name = kind.__qualname__ if hidden else f"{module}.{kind.__qualname__}"
-    try:
-        message = str(error)
-    except BaseException:  # noqa: BLE001 - a __str__ of the solution may do anything
-        message = "(the exception has no readable message)"
-    missing = error.name if isinstance(error, ImportError) else None
     return {
-        "type": bounded(name, 200),
-        "message": bounded(message),
-        "frames": _frames(error, places),
-        "module": bounded(missing, 200) if isinstance(missing, str) else None,
+        "type": bounded(_safely(lambda: _name(kind)) or "Exception", 200),
+        "message": bounded(_safely(lambda: str(error), UNREADABLE)),
+        "frames": _safe_frames(error, places),
+        "module": bounded(_missing(error), 200) or None,
     }
+
+
+def _name(kind: type[BaseException]) -> str:
+    """Return the name of an exception, with the module where that says something."""
+    module = str(kind.__module__)
+    hidden = module in ("builtins", "None") or module.partition(".")[0] in SILENT
+    return kind.__qualname__ if hidden else f"{module}.{kind.__qualname__}"
+
+
+def _missing(error: BaseException) -> str:
+    return _safely(lambda: error.name or "") if issubclass(type(error), ImportError) else ""
+
+
+def _safely(answer: Callable[[], str], otherwise: str = "") -> str:
+    """Return a plain text that foreign code is asked for, or `otherwise`."""
+    try:
+        return str.__str__(answer())
+    except BaseException:  # noqa: BLE001 - it may raise anything
+        return otherwise
+
+
+def _safe_frames(error: BaseException, places: Places) -> list[dict[str, object]]:
+    try:
+        return _frames(error, places)
+    except BaseException:  # noqa: BLE001 - its attributes may raise, too
+        return []
 
 
 def _frames(error: BaseException, places: Places) -> list[dict[str, object]]:
@@ -68,12 +91,12 @@ def _frames(error: BaseException, places: Places) -> list[dict[str, object]]:
     return kept if len(kept) <= FRAMES else kept[: FRAMES // 2] + kept[-FRAMES // 2 :]
 
 
-def _frame(file: str, line: int, function: str, places: Places) -> dict[str, object]:
+def _frame(file: str, line: object, function: str, places: Places) -> dict[str, object]:
     place, name = places.of(file)
     return {
         "place": place,
         "file": bounded(name, 300),
-        "line": line,
+        "line": line if isinstance(line, int) and 0 < line < 1 << 31 else 0,
         "function": bounded(function, 200),
     }
 
