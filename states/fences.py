@@ -3,10 +3,35 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from codetape.states.python_source import syntax_error
 
-_OPENING = re.compile(r"^(?P<indent> {0,3})(?P<ticks>`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t]*$")
+_OPENING = re.compile(r"^(?P<indent> {0,3})(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
+_PYTHON = re.compile(r"\{?\.?(py|python)[-\d.]*\b", re.IGNORECASE)
+
+CLOSINGS = 16
+"""Lines that may close a fence, of those that follow it: answers with hundreds of fences exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A text between two fences, the lines that it takes, and what the first fence says it is."""
+
+    text: str
+    start: int
+    end: int
+    info: str
+
+    @property
+    def is_called_python(self) -> bool:
+        """True if the fence says that it is Python."""
+        return _PYTHON.match(self.info) is not None
+
+    def is_in(self, other: Block) -> bool:
+        """True if the other block holds this one."""
+        return self is not other and other.start <= self.start and self.end <= other.end
 
 
 def python_code(text: str) -> str:
@@ -14,13 +39,24 @@ def python_code(text: str) -> str:
 
     A text that parses as it stands is code; fences inside its strings are left alone. A fence closes
     at a line of at least as many marks of its kind, so a block may hold shorter fences; because models
-    do nest fences of equal length, every later closing line is tried too.
+    do nest fences of equal length, later closing lines are tried too. Data may parse as well: a block
+    that is called Python goes before a longer one that is not.
     """
-    stripped = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
+    stripped = _lines_ended(text).strip("\n")
     if syntax_error(stripped) is None:
         return stripped
-    blocks = [block for block in fenced_blocks(stripped) if syntax_error(block) is None]
-    return max(blocks, key=len, default=stripped)
+    parsed = [block for block in _blocks(stripped) if syntax_error(block.text) is None]
+    outer = [block for block in parsed if not any(block.is_in(other) for other in parsed)]
+    return max(outer, key=_worth).text if outer else stripped
+
+
+def _worth(block: Block) -> tuple[bool, int]:
+    return block.is_called_python, len(block.text)
+
+
+def is_called_python(text: str, code: str) -> bool:
+    """True if `code` is a fenced block of `text` whose fence says that it is Python."""
+    return any(x.is_called_python and x.text == code for x in _blocks(_lines_ended(text)))
 
 
 def fenced_blocks(text: str) -> list[str]:
@@ -28,23 +64,39 @@ def fenced_blocks(text: str) -> list[str]:
 
     A fence that is indented, as in a list, takes its indent from the lines in it.
     """
+    return [block.text for block in _blocks(text)]
+
+
+def _blocks(text: str) -> Iterator[Block]:
     lines = text.split("\n")
-    blocks: list[str] = []
     for start, line in enumerate(lines):
         if opening := _OPENING.match(line):
-            ends = _closings(lines, start, opening["ticks"])
-            inside = [_outdented(line, len(opening["indent"])) for line in lines]
-            blocks.extend("\n".join(inside[start + 1 : end]) for end in ends)
-    return blocks
+            ends = _closings(lines, start, opening["ticks"])[:CLOSINGS]
+            inside = [
+                _outdented(x, len(opening["indent"]))
+                for x in lines[start + 1 : max(ends, default=0)]
+            ]
+            for end in ends:
+                body = "\n".join(inside[: end - start - 1])
+                yield Block(body, start, end, opening["info"].strip())
 
 
 def has_open_fence(text: str) -> bool:
-    """True if a fence opens and nothing closes it: the text was cut."""
-    lines = text.split("\n")
+    """True if a fence opens and nothing closes it: the text was cut.
+
+    A line of marks alone may be a closing one, unless it is the first.
+    """
+    lines, first = text.split("\n"), True
     for start, line in enumerate(lines):
         if opening := _OPENING.match(line):
-            return not _closings(lines, start, opening["ticks"])
+            if (first or opening["info"].strip()) and not _closings(lines, start, opening["ticks"]):
+                return True
+            first = False
     return False
+
+
+def _lines_ended(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _outdented(line: str, indent: int) -> str:

@@ -95,10 +95,13 @@ def _nodes(source: str) -> Iterator[ast.AST]:
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
-        for child in getattr(node, block, ()):
-            yield child
-            yield from _statements(child)
+    """Yield all statements below a node: a thousand elifs are as many levels."""
+    left = [node]
+    while left:
+        node = left.pop()
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from getattr(node, block, ())
+            left += getattr(node, block, ())
 
 
 def _names_of(node: ast.AST) -> list[str]:
@@ -179,6 +182,13 @@ def _collectable(node: ast.ClassDef) -> bool:
     methods = [child.name for child in node.body if isinstance(child, ast.FunctionDef)]
     own = {"__init__", "__new__"} & set(methods)
     return node.name.startswith("Test") and not own
+
+
+def does_something(source: str) -> bool:
+    """True if there is more in a file that parses than comments, names and values."""
+    idle = (ast.Name, ast.Constant)
+    body = parsed(source).body
+    return not all(isinstance(n, ast.Expr) and isinstance(n.value, idle) for n in body)
 
 
 def public_functions(source: str) -> tuple[str, ...]:

@@ -8,9 +8,10 @@ from codetape.states import requests as r
 from codetape.states.answers import Unusable, whole_text
 from codetape.states.classify import limit_problem
 from codetape.states.failures import Failure
-from codetape.states.fences import python_code
+from codetape.states.fences import has_open_fence, is_called_python, python_code
 from codetape.states.packages import distributions_of
 from codetape.states.python_source import (
+    does_something,
     imported_names,
     public_functions,
     syntax_error,
@@ -47,12 +48,22 @@ def interpret(request: r.Request, outcome: Outcome) -> e.Event:
 def code_in(text: str) -> str | None:
     """Return the largest fenced block that is Python, or the text itself if it is, or None.
 
-    A word parses, too: code is what defines a function or imports something.
+    A word parses, too: code is what defines a function, imports something, or is called Python.
     """
     source = python_code(text)
-    if syntax_error(source) or not (public_functions(source) or imported_names(source)):
+    if syntax_error(source) or not (
+        public_functions(source)
+        or imported_names(source)
+        or (is_called_python(text, source) and does_something(source))
+    ):
         return None
     return source.rstrip("\n") + "\n"
+
+
+def _uncut(text: str, is_code: bool) -> None:
+    """Raise Unusable for an answer that has no code because it ends in the middle of it."""
+    if not is_code and has_open_fence(text):
+        raise Unusable("truncated", "a fenced block is not closed")
 
 
 def _read(request: q.AskPersona | q.FixCode | q.WriteHarness, answer: Answer) -> e.Event:
@@ -71,6 +82,7 @@ def _read(request: q.AskPersona | q.FixCode | q.WriteHarness, answer: Answer) ->
 
 def _finding(request: q.AskPersona, text: str, answer: Answer) -> t.FindingWritten:
     source = code_in(text) if request.writes else None
+    _uncut(text, source is not None or not request.writes)
     packages = distributions_of(imported_names(source or ""))
     return t.FindingWritten(
         persona=request.persona, source=source, packages=packages, answer=answer
@@ -79,6 +91,7 @@ def _finding(request: q.AskPersona, text: str, answer: Answer) -> t.FindingWritt
 
 def _fixed(text: str, answer: Answer) -> e.CodeWritten:
     source = code_in(text)
+    _uncut(text, source is not None)
     if source is None:
         raise Unusable("invalid", "it has no fenced block of Python that parses")
     packages = distributions_of(imported_names(source))
@@ -87,9 +100,12 @@ def _fixed(text: str, answer: Answer) -> e.CodeWritten:
 
 def _harness(request: q.WriteHarness, text: str, answer: Answer) -> e.Event:
     source = python_code(text)
-    if problem := syntax_error(source):
-        return t.HarnessRefused(reasons=(f"It does not parse: {problem}.",), answer=answer)
-    source = as_test(source)
+    _uncut(text, syntax_error(source) is None)
+    try:
+        source = as_test(source)
+    except (SyntaxError, ValueError, RecursionError):
+        why = syntax_error(source) or "it is nested too deeply"
+        return t.HarnessRefused(reasons=(f"It does not parse: {why}.",), answer=answer)
     if reasons := problems(request.source, source):
         return t.HarnessRefused(reasons=reasons, answer=answer)
     packages = distributions_of(imported_names(source))

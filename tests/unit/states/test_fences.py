@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codetape.states.fences import fenced_blocks, has_open_fence, python_code
+from codetape.states.fences import (
+    CLOSINGS,
+    fenced_blocks,
+    has_open_fence,
+    is_called_python,
+    python_code,
+)
 
 PLAIN = "def add(a, b):\n    return a + b"
 DOCSTRING = """\
@@ -23,7 +29,11 @@ TILDES = 'TEXT = """\n~~~ sh\nls\n~~~\n"""\nx = 1'
 
 codes = st.sampled_from([PLAIN, DOCSTRING, AT_MARGIN, TILDES])
 fences = st.sampled_from(["```", "````", "``````", "~~~", "~~~~"])
-words = st.sampled_from(["", "python", "py", " Python", "python3", "c++", "python-3.11"])
+words = st.sampled_from(
+    "|python|py| Python|python3|c++|python-3.11|python:tool.py|{.python .numberLines}|Python 3".split(
+        "|"
+    )
+)
 prose = st.sampled_from(
     [
         "",
@@ -67,6 +77,27 @@ def test_of_several_blocks_the_longest_that_parses_is_taken() -> None:
     assert python_code(text) == PLAIN
 
 
+def test_data_that_parses_is_no_code_where_something_is_called_python() -> None:
+    data = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18]"
+    assert len(data) > len(PLAIN)
+    for name in ("json", ""):
+        text = f"```{name}\n{data}\n```\n```python\n{PLAIN}\n```\n```{name}\n{data}\n```"
+        assert python_code(text) == PLAIN
+    inner = f'TEXT = """\n```python\n{PLAIN}\n```\n"""'
+    assert python_code(f"````\n{inner}\n````") == inner, "what is inside of code is not the code"
+
+
+def test_the_fence_says_what_is_called_python() -> None:
+    assert is_called_python("```python\nx = 1\n```", "x = 1")
+    assert is_called_python("~~~ Py\r\nx = 1\r\n~~~", "x = 1")
+    assert not is_called_python("```\nx = 1\n```", "x = 1")
+    assert not is_called_python("```pycon\nx = 1\n```", "x = 1")
+
+
+def test_an_answer_of_many_fences_has_few_blocks() -> None:
+    assert len(fenced_blocks("```\n" * 500)) <= 500 * CLOSINGS
+
+
 def test_what_holds_no_code_comes_back_as_it_is() -> None:
     assert python_code("I cannot do that.") == "I cannot do that."
 
@@ -80,6 +111,8 @@ def test_what_holds_no_code_comes_back_as_it_is() -> None:
         ("```\nx\n```", False),
         ("```\nx\n`````", False),
         ("no fence", False),
+        ("```sh\nls\n```\n```python\ndef add(", True),
+        ("````\n```python\nx\n```\n````", False),
         ("`code` and ```more```", False),
     ],
 )

@@ -130,6 +130,11 @@ def test_a_file_that_does_not_parse_says_nothing() -> None:
     assert public_functions("def a(): ...\ndef (") == ()
 
 
+def test_a_thousand_levels_are_no_reason_to_fail() -> None:
+    levels = "".join(f"elif x == {n}: pass\n" for n in range(2000))
+    assert imported_names(f"if x: pass\n{levels}else:\n    import a\n") == ("a",)
+
+
 def test_imports_of_several_sources_are_one_list() -> None:
     assert imports_of("import b\nimport a", "import b.c") == ("a", "b", "b.c")
 

@@ -124,6 +124,32 @@ def test_the_largest_block_that_parses_is_the_code() -> None:
     assert driven.session.code.source == TOOL
 
 
+def test_a_script_without_functions_is_code_if_its_fence_says_so() -> None:
+    driven = drive().says(DESIGN).says("```python\nprint(sum(range(10)))\n```")
+    assert driven.session.code is not None
+    for idle in ("```python\n# nothing yet\n```", "```python\nno_code\n```", "```\nprint(1)\n```"):
+        assert status(drive().says(DESIGN).says(idle).session) == "skipped"
+
+
+def test_code_that_nothing_closes_was_cut_and_is_asked_for_again() -> None:
+    driven = drive().says(DESIGN).says(f"Here it is.\n```python\n{TOOL}")
+    assert driven.session.rejection == "truncated: a fenced block is not closed"
+    driven = driven.says(fenced(TOOL)).builds()
+    driven = runs(driven).says(f"```python\n{HARNESS}")
+    assert driven.session.rejected_kind == "harness"
+    assert status(driven.says(fenced(HARNESS)).passes().session) == "passed"
+
+
+def test_a_design_may_end_in_the_middle_of_a_block() -> None:
+    assert drive().says("```python\ndef count(text)").session.findings
+
+
+def test_a_harness_that_is_nested_too_deeply_is_refused() -> None:
+    deep = f"assert count('') == {'+'.join('1' * 2000)}"
+    driven = runs(written()).says(f"```python\n{deep}\n```")
+    assert driven.session.refusals == ("It does not parse: it is nested too deeply.",)
+
+
 def test_a_crash_is_repaired_at_most_as_often_as_the_job_says() -> None:
     driven = written().crashes("Traceback …\nValueError: no words")
     assert "ValueError: no words" in driven.prompt
