@@ -48,8 +48,7 @@ def _argument(
         raise ValueError(f"{declared.name}: this input has no value and no sample")
     if declared.type in {"File", "Dir"}:
         file = _host_file(declared, _written(declared.name, value, folder))
-        if declared.name not in samples:  # a sample may be a folder
-            _check_kind(declared, Path(file.path))
+        _check_kind(declared, Path(file.path))
         return f"{INPUTS}/{file.name}", file
     return _text(declared, value), None
 

@@ -116,6 +116,13 @@ def test_samples_are_the_defaults_and_new_files_take_their_place(tmp_path: Path)
     assert sandbox.runs[-1].arguments == ("--readings", "/var/inputs/readings.csv")
 
 
+def test_a_folder_takes_the_place_of_no_file(tmp_path: Path) -> None:
+    (tmp_path / "first.csv").write_text("a\n1\n")
+    made = result(FakeSandbox(), samples={"data": tmp_path / "first.csv"})
+    with pytest.raises(ValueError, match=r"^data: .* is a folder, declared is File$"):
+        made.run(data=tmp_path)
+
+
 def test_one_output_comes_back_as_itself(tmp_path: Path) -> None:
     sandbox = FakeSandbox(runs=[passed(), wrote(tmp_path / "o", {"total": " 42\n"})])
     assert result(sandbox, outputs={"total": int}).run() == 42
