@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from codetape.adapters.sandbox.files import remove
 from codetape.adapters.sandbox.installers import acceptable, diagnose, installer, settings
 from codetape.adapters.sandbox.interpreters import Interpreter, find, reachable
 from codetape.adapters.sandbox.supervise import Ended, Launch, Wish, kill_group, supervise
@@ -62,15 +63,16 @@ class Environments:
         if interpreter is None:
             return _no_python(spec.python)
         key = _key(spec, interpreter)
-        found, mark = True, self.folder / key / MARK
+        found, folder = True, self.folder / key
         try:
-            if not mark.exists():  # who runs code in it holds the lock, too
+            if not _stands(folder):  # who runs code in it holds the lock, too
                 with self._locked(key, wish) as (lock, until):
-                    found = mark.exists()
+                    found = _stands(folder)
                     steps = _Steps(interpreter, lock, wish, until)
                     if not found and (failure := self._make(key, spec, steps)):
                         return failure
-            os.utime(mark)
+            with contextlib.suppress(PermissionError):  # somebody else's, shared with us
+                os.utime(folder / MARK)
         except OSError as error:
             return BuildFailure(cause="disk", message=f"cannot write environments: {error}")
         return ImageRef(ref=key, spec_key=spec.key, python=interpreter.version, cached=found)
@@ -78,7 +80,7 @@ class Environments:
     def path(self, image: ImageRef) -> Path:
         """Return the folder of an environment that was built. Raises SandboxBroken."""
         folder = self.folder / image.ref
-        if "/" in image.ref or not (folder / MARK).exists():
+        if "/" in image.ref or not _stands(folder):
             message = f"there is no environment {image.ref!r} here: build it again"
             raise SandboxBroken(SandboxFailure(message=message))
         return folder
@@ -87,13 +89,15 @@ class Environments:
     def held(self, image: ImageRef) -> Iterator[Path]:
         """Yield the folder of an environment, which is not removed meanwhile. Raises SandboxBroken."""
         self.path(image)
-        with (self.folder / f"{image.ref}.lock").open("w") as lock:
+        place = self.folder / f"{image.ref}.lock"
+        # Others may have made it, for all to share: to write is more than a lock needs.
+        with place.open("r" if place.exists() else "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH)
             yield self.path(image)
 
     def prefix(self, environment: Path) -> Path:
         """Return the installation of the interpreter that `environment` stands on."""
-        return Path(str(json.loads((environment / MARK).read_text())["prefix"]))
+        return _prefix(environment)
 
     @contextlib.contextmanager
     def _locked(self, key: str, wish: Wish) -> Iterator[tuple[int, float]]:
@@ -128,11 +132,26 @@ class Environments:
             if failure is None:
                 mark = {"requirements": spec.requirements, "prefix": str(interpreter.prefix)}
                 (aside / MARK).write_text(json.dumps({**mark, "python": interpreter.version}))
-                shutil.rmtree(self.folder / key, ignore_errors=True)
+                remove(self.folder / key)
                 aside.rename(self.folder / key)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
         return failure
+
+
+def _prefix(environment: Path) -> Path:
+    return Path(str(json.loads((environment / MARK).read_text())["prefix"]))
+
+
+def _stands(environment: Path) -> bool:
+    """Say whether an environment is whole, and what it stands on is still there.
+
+    A machine that fell may have left an empty mark; a Python may have been removed since.
+    """
+    try:
+        return _prefix(environment).is_dir() and (environment / "bin/python").exists()
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
 
 
 def locked(descriptor: int) -> bool:

@@ -138,9 +138,13 @@ class LocalSandbox(ABC):
         return await self._threads.run(lambda wish: self._build(spec, wish))
 
     def _build(self, spec: ImageSpec, wish: Wish) -> ImageRef | BuildFailure:
-        self._check()
-        self._sweep()
-        return self._environments.build(spec, wish)
+        try:
+            self._check()
+            self._sweep()
+            return self._environments.build(spec, wish)
+        except OSError as error:
+            message = f"the sandbox cannot build here: {error}"
+            raise SandboxBroken(SandboxFailure(message=message)) from error
 
     async def run(self, spec: RunSpec) -> RunOutcome:
         """Run once: stop, collect, delete, in this order. Raises SandboxBroken."""
@@ -164,8 +168,15 @@ class LocalSandbox(ABC):
         return find_parents()
 
     def _run(self, spec: RunSpec, wish: Wish) -> RunOutcome:
-        self._check()
-        self._sweep()
+        try:
+            self._check()
+            self._sweep()
+            return self._ran(spec, wish)
+        except OSError as error:  # a full disk, a folder that cannot be written
+            message = f"the sandbox cannot run code here: {error}"
+            raise SandboxBroken(SandboxFailure(message=message)) from error
+
+    def _ran(self, spec: RunSpec, wish: Wish) -> RunOutcome:
         with (
             self._environments.held(spec.image) as environment,
             self._workspace() as folder,

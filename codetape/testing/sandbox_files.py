@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,13 @@ class LifeContract(SandboxCase):
     def test_an_input_that_is_not_there_breaks_the_run(self, make: Runs) -> None:
         with pytest.raises(SandboxBroken):
             make.script("", host_files=(HostFile(name="x", path="/no/such/file"),))
+
+    def test_without_room_for_temporary_files_it_is_broken(
+        self, make: Runs, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(tempfile, "tempdir", "/no/such/folder")
+        with pytest.raises(SandboxBroken, match="/no/such/folder"):
+            make.script("")
 
     @pytest.mark.parametrize("case", NO_WORDS)
     def test_words_that_cannot_be_given_break_the_run(self, make: Runs, case: str) -> None:

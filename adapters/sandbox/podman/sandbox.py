@@ -181,6 +181,9 @@ class PodmanSandbox:
         except TimeoutError as error:
             message = f"podman gave no answer in {self._settings.patience:g} seconds"
             raise broken(message) from error
+        except OSError as error:  # a full disk, a folder that cannot be written
+            message = f"the sandbox cannot work here: {error}"
+            raise broken(message) from error
         finally:
             with self._lock:
                 self._jobs.difference_update(jobs)

@@ -3,11 +3,12 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,26 @@ def test_half_an_environment_is_built_again(tmp_path: Path, wish: Wish) -> None:
     assert isinstance(again, ImageRef)
     assert again.cached is False
     assert (tmp_path / first.ref / "bin/python").exists()
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "an empty mark": lambda folder: (folder / MARK).write_text(""),
+    "a mark of nothing": lambda folder: (folder / MARK).write_text("[]"),
+    "a Python that was removed": lambda folder: (folder / MARK).write_text('{"prefix": "/no"}'),
+    "no programs": lambda folder: shutil.rmtree(folder / "bin"),
+    "a file": lambda folder: (shutil.rmtree(folder), folder.write_text("")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_environment_is_built_again(tmp_path: Path, wish: Wish, damage: str) -> None:
+    cache = Environments(tmp_path)
+    first = cache.build(EMPTY, wish)
+    assert isinstance(first, ImageRef)
+    DAMAGES[damage](tmp_path / first.ref)
+    assert cache.build(EMPTY, wish) == first
+    with cache.held(first) as folder:
+        assert cache.prefix(folder).is_dir()
 
 
 def test_many_that_ask_at_once_build_once(tmp_path: Path) -> None:
