@@ -132,7 +132,7 @@ NAME = r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\S*"
 UNKNOWN = (
     rf"{NAME} was not found in the (?:package registry|provided package locations)",
     rf"there (?:is|are) no versions? of {NAME}",
-    rf"{NAME} has no (?:usable )?wheels",
+    rf"{NAME} (?:has|have) no (?:usable )?wheels",
     rf"only {NAME} (?:is|are) available and you require (?P=name)\b",
     rf"only the following versions of {NAME} are available",
     rf"No matching distribution found for {NAME}",

@@ -63,7 +63,7 @@ def _packages(step: str, text: str, log: str, names: tuple[str, ...]) -> BuildFa
         return _failure("conflict", f"the packages do not fit together: {_end(text)}", log, ())
     unknown = tuple(name for name in map(_bare, names) if name in said)
     if unknown:
-        message = f"the index has no {', '.join(unknown)}: {_end(text)}"
+        message = f"no such package, or no such version: {', '.join(unknown)}: {_end(text)}"
         return _failure("unknown_package", message, log, unknown)
     if cause in ("unknown_package", "conflict"):  # what is unknown is not one that was asked for
         return _failure("conflict", f"the packages cannot be had together: {_end(text)}", log, ())

@@ -26,6 +26,10 @@ COMPLAINTS = {
         "unknown_package",
         ("docopt",),
     ),
+    UV.format("all versions of docopt have no usable wheels and you require docopt"): (
+        "unknown_package",
+        ("docopt",),
+    ),
     UV.format("flask==3.0.0 depends on werkzeug>=3.0.0 and you require flask==3.0.0"): (
         "conflict",
         (),
