@@ -11,17 +11,13 @@ from pathlib import Path
 
 from codetape.engine.ports import EventStore, StoreError
 from codetape.learning import library_of
-from codetape.states.framing import fenced
-from codetape.states.session import Session
+from codetape.states.framing import cut, fenced
 from codetape.states.tools.ending import harness_status, status
 from codetape.states.tools.session import ToolSession
 
 _log = logging.getLogger(__name__)
 
 FOLDER = "implementation"
-
-OUTPUT = 4000
-"""Characters of what the tool printed that are in its report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +53,24 @@ def check(project: Path) -> None:
 
 
 def kept(session: ToolSession, project: Path, began: str) -> Artifacts:
-    """Write what there is. Where that fails the log says so: the tape has it all the same."""
-    try:
-        return write(session, project, began)
-    except OSError as error:
-        _log.warning("the files of session %s could not be written: %s", session.id, error)
-        return found(project, began)
+    """Write what there is; a session writes the same files again.
 
-
-def write(session: ToolSession, project: Path, began: str) -> Artifacts:
-    """Write what there is, whole or not at all; a session writes the same files again.
-
-    Raises OSError where the folder cannot be written.
+    What cannot be written is None, and the log says so: the tape has it all the same.
     """
     tool, report = paths(project, began)
-    made = session.code is not None
-    if session.code is not None:
-        write_whole(tool, session.code.source)
-    if session.findings:
-        write_whole(report, in_words(session))
-    return Artifacts(tool if made else None, report if session.findings else None)
+    return Artifacts(
+        _kept(tool, session.code.source) if session.code else None,
+        _kept(report, in_words(session)) if session.findings else None,
+    )
+
+
+def _kept(path: Path, text: str) -> Path | None:
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        _log.warning("%s could not be written: %s", path, error.strerror)
+        return None
+    return path
 
 
 def listed(store: EventStore, session: str, made: Artifacts, at: str) -> None:
@@ -132,10 +126,14 @@ def _execution(session: ToolSession) -> str:
     return "\n".join(lines) + _printed(session)
 
 
-def _printed(session: Session) -> str:
-    run = session.run
-    said = (run.stdout or run.stderr).strip() if run else ""
-    if not said:
-        return ""
-    block = fenced(f"{said[:OUTPUT]}\n").replace("python", "text", 1)
-    return f"\n\nIt printed:\n\n{block}"
+def _printed(session: ToolSession) -> str:
+    """What the tool printed when it last ran, without its harness."""
+    run = session.script_run
+    said = {"stdout": run.stdout.strip(), "stderr": run.stderr.strip()} if run else {}
+    return "".join(
+        f"\n\nIt printed on {name}:\n\n{_block(text)}" for name, text in said.items() if text
+    )
+
+
+def _block(text: str) -> str:
+    return fenced(f"{cut(text)}\n").replace("python", "text", 1)

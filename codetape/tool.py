@@ -90,8 +90,8 @@ class Tool:
 
     @property
     def output(self) -> str:
-        """What the last run printed on stdout."""
-        return self.folded.run.stdout if self.folded.run else ""
+        """What the tool printed on stdout when it last ran, without its harness."""
+        return self.folded.script_run.stdout if self.folded.script_run else ""
 
     @property
     def failures(self) -> tuple[Failure, ...]:

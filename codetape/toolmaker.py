@@ -14,14 +14,15 @@ from codetape import artifacts, composition, engines, jobs, shapes, validation
 from codetape.adapters.aside import aside
 from codetape.adapters.system import SystemClock, SystemIds
 from codetape.both import both
+from codetape.cancelling import AskingClock, Cancel, Cancelling
 from codetape.engine.loop import Engine
-from codetape.engine.ports import Clock, EventStore, Ids, Llm, Sandbox
+from codetape.engine.ports import Clock, EventStore, Ids, Llm, Sandbox, StoreError
 from codetape.engine.tape import Recorded, read
 from codetape.models import prices
 from codetape.progress import Progress, progress
-from codetape.states.events import Cancelled
 from codetape.states.job import Budget, Job, Persona
 from codetape.states.session import Session
+from codetape.states.texts import well_formed
 from codetape.states.tools.personas import PERSONAS
 from codetape.states.tools.session import ToolSession
 from codetape.states.workflow import TOOLMAKER
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-Cancel = Callable[[], bool] | threading.Event
 OnProgress = Callable[[Progress], None]
 
 
@@ -109,12 +109,13 @@ class ToolMaker:
         """Go on with a session from the end of its tape; see AutoCoderAgent.resume.
 
         Its files go to the folder that it began with; a relative one is looked for where this is
-        called.
+        called. Raises ValueError for a session that is not of a tool.
         """
+        resumed = engines.decision(budget, allow, deny)
         making = _Making(self)
+        name = making.goes_on_with(session)
         with making.kept():
-            resumed = engines.decision(budget, allow, deny)
-            stands = await engines.resume(making.adapters, session, resumed)
+            stands = await engines.resume(making.adapters, name, resumed)
         return making.tool(stands)
 
     def load(self, session: str) -> Tool:
@@ -132,7 +133,7 @@ class ToolMaker:
             shapes.function("cancel", self.cancel)
         return jobs.job(
             prompt=check.prompt(question),
-            name=str(self.project),
+            name=_folder(self.project),
             models=check.kinds("models", self.models, [p.name for p in personas]),
             context=shapes.text("research_context", self.research_context),
             today=self.clock.now()[:10],
@@ -147,23 +148,31 @@ class _Making:
 
     def __init__(self, maker: ToolMaker) -> None:
         self._maker = maker
-        self._engine: Engine | None = None
         self._last: Session | None = None
         self._began = ""
-        self._cancelled = False
+        self._cancelling = Cancelling(maker.cancel)
         self.adapters = engines.Adapters(
             store=maker.store,
             sandbox=maker.sandbox,
             llm=maker.llm,
-            clock=maker.clock,
+            clock=AskingClock(maker.clock, self._cancelling),
             package_policy=maker.package_policy,
             on_event=self._on_event,
             on_engine=self._on_engine,
             lessons=maker.lessons,
         )
 
+    def goes_on_with(self, session: str) -> str:
+        """Look at a session that is to be resumed, and return its id. Raises ValueError."""
+        with _lent(self._maker.store) as store:
+            stands = engines.standing(store, session)
+            self._began = _began(stands)
+            return _of_a_tool(stands).id
+
     def _on_engine(self, engine: Engine) -> None:
-        self._engine = engine
+        self._cancelling.of(engine)
+        if self._began:
+            self._cancelling.ask()  # no event may come before the first request of a resumed session
         if self._maker.on_engine:
             self._maker.on_engine(engine)
 
@@ -171,21 +180,10 @@ class _Making:
         """Ask before the next request whether to go on, and tell of the event."""
         self._last = session
         self._began = self._began or recorded.at
-        if self._engine and not session.done and not self._cancelled and self._asked_to_stop():
-            self._cancelled = True
-            self._engine.post(Cancelled(by="the caller"))
+        if not session.done:
+            self._cancelling.ask()
         if self._maker.on_event:
             self._maker.on_event(progress(recorded, session))
-
-    def _asked_to_stop(self) -> bool:
-        cancel = self._maker.cancel
-        if cancel is None:
-            return False
-        try:
-            return cancel.is_set() if isinstance(cancel, threading.Event) else bool(cancel())
-        except Exception:  # noqa: BLE001 - whoever cannot be asked may have wanted to stop
-            _log.exception("cancel failed, so the session is cancelled")
-            return True
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
@@ -194,8 +192,16 @@ class _Making:
             yield
         except BaseException:
             if isinstance(self._last, ToolSession):
-                artifacts.kept(self._last, Path(self._last.job.name), self._began)
+                self._keep(self._last)
             raise
+
+    def _keep(self, session: ToolSession) -> None:
+        made = artifacts.kept(session, Path(session.job.name), self._began)
+        try:
+            with _lent(self._maker.store) as store:
+                artifacts.listed(store, session.id, made, self._began)
+        except StoreError as error:
+            _log.warning("the files of session %s are not listed: %s", session.id, error)
 
     def tool(self, stands: engines.Standing) -> Tool:
         """Write the files and return the tool."""
@@ -213,5 +219,28 @@ def _of_a_tool(stands: engines.Standing) -> ToolSession:
 
 
 def _began(stands: engines.Standing) -> str:
-    """When the session began: its files are named after that, whenever they are written."""
-    return next(read(stands.store, stands.session.id)).at
+    """When the session began: its files are named after that, whenever they are written.
+
+    What a fork shares began before it, and has files of its own.
+    """
+    records = read(stands.store, stands.session.id)
+    return next(record.at for record in records if record.session == stands.session.id)
+
+
+def _folder(project: object) -> str:
+    """Return the path of a project as text. Raises ValueError."""
+    path = str(project)
+    if not isinstance(project, str | Path) or "\0" in path or well_formed(path) != path:
+        raise ValueError(f"project: {project!r} is no path of a folder")
+    return path
+
+
+@contextlib.contextmanager
+def _lent(given: str | Path | EventStore) -> Iterator[EventStore]:
+    """Open a store for a moment; one that was given open stays so."""
+    store = composition.open_store(given)
+    try:
+        yield store
+    finally:
+        if store is not given:
+            store.close()

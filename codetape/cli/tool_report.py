@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codetape.cli.stores import command_line, short
@@ -37,8 +39,8 @@ def _facts(tool: Tool) -> Iterator[tuple[str, str]]:
     paid = session.totals
     tokens = f"{paid.input_tokens:,} tokens in, {paid.output_tokens:,} out"
     yield "session", session.id
-    yield "tool", str(tool.path or "none, no answer had code")
-    yield "report", str(tool.report_path or "none")
+    yield "tool", str(tool.path or _missing(tool.code, "no answer had code"))
+    yield "report", str(tool.report_path or _missing(tool.findings, "nobody found anything"))
     yield "harness", tool.harness_status
     yield (
         "repairs",
@@ -49,13 +51,24 @@ def _facts(tool: Tool) -> Iterator[tuple[str, str]]:
     yield "time", duration(session.seconds)
 
 
+def _missing(made: object, reason: str) -> str:
+    return "it could not be written" if made else f"none, {reason}"
+
+
 def _steps(tool: Tool, store: str | None) -> Iterator[tuple[str, str]]:
     name = short(tool.session)
     yield "the events", command_line(f"show {name} --events", store)
     if tool.path:
-        yield "run it", f"python3 {tool.path} --help"
+        yield "run it", f"python3 {_argument(tool.path)} --help"
+    elif tool.code:
+        yield "the code", command_line(f"show {name} --code", store)
     if not tool.folded.done:
         yield "go on", command_line(f"resume {name}", store)
+
+
+def _argument(path: Path) -> str:
+    """A path as a word of a command line, also one that looks like an option."""
+    return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
 
 
 def as_json(tool: Tool) -> str:

@@ -39,11 +39,11 @@ def _code(s: ToolSession, event: e.CodeWritten) -> ToolSession:
 
 
 def _ran(s: ToolSession, event: t.ScriptRan) -> ToolSession:
-    return replace(folding.ran(s, event.run), ran=True, failures=())
+    return replace(folding.ran(s, event.run), ran=True, script_run=event.run, failures=())
 
 
 def _crashed(s: ToolSession, event: t.ScriptCrashed) -> ToolSession:
-    return replace(folding.ran(s, event.run), failures=(event.failure,))
+    return replace(folding.ran(s, event.run), script_run=event.run, failures=(event.failure,))
 
 
 def _harness(s: ToolSession, event: t.HarnessWritten) -> ToolSession:

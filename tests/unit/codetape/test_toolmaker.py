@@ -11,14 +11,18 @@ from typing import Any
 
 import pytest
 
-from codetape import Budget, Persona, Progress, ToolMaker
+from codetape import AutoCoderAgent, Budget, Persona, Progress, ToolMaker
 from codetape.adapters.llm.scripted import ScriptedLlm
 from codetape.adapters.sandbox.fake import FakeSandbox, broke, ended, failed, passed
 from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.adapters.system import FixedClock, FixedIds
+from codetape.cli import tool_report
+from codetape.cli.screen import screen
 from codetape.learning import library_of
 from codetape.states.tools.personas import PERSONAS
+from codetape.states.values import CallFailure
+from codetape.tapes import fork, open_tape
 
 TOOL = "def count(text):\n    return len(text.split())\n\n\nprint(count('a b'))\n"
 OTHER = TOOL.replace("split()", "split(' ')")
@@ -174,7 +178,9 @@ def test_a_project_that_cannot_be_written_is_said_before_a_call(tmp_path: Path, 
     assert not llm.calls
 
 
-def test_a_project_that_goes_away_does_not_take_the_tool_with_it(tmp_path: Path) -> None:
+def test_a_project_that_goes_away_does_not_take_the_tool_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     project = tmp_path / "project"
 
     def spoil(progress: Progress) -> None:
@@ -184,19 +190,30 @@ def test_a_project_that_goes_away_does_not_take_the_tool_with_it(tmp_path: Path)
 
     tool = maker(tmp_path, project=project, on_event=spoil).make("x")
     assert (tool.status, tool.code, tool.path) == ("passed", TOOL, None)
+    tool_report.show(screen(), tool, None)
+    shown = capsys.readouterr().out
+    assert "tool:     it could not be written" in shown
+    assert f"codetape show {tool.session[:8]} --code" in shown
+
+
+class Interrupted(ScriptedLlm):
+    """Somebody presses Ctrl-C when calls of a kind are made."""
+
+    def __init__(self, script: Mapping[str, Any], kind: str) -> None:
+        super().__init__(script)
+        self._kind = kind
+
+    async def complete(self, call: Any) -> Any:
+        if call.kind == self._kind:
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(60)
+        return await super().complete(call)
 
 
 def test_an_interruption_keeps_the_files_and_the_session_goes_on(tmp_path: Path) -> None:
     store = MemoryStore()
 
-    class Interrupting(ScriptedLlm):
-        async def complete(self, call: Any) -> Any:
-            if call.kind == "harness":
-                signal.raise_signal(signal.SIGINT)  # Ctrl-C
-                await asyncio.sleep(60)
-            return await super().complete(call)
-
-    made = maker(tmp_path, llm=Interrupting(SCRIPT), store=store)
+    made = maker(tmp_path, llm=Interrupted(SCRIPT, "harness"), store=store)
     with pytest.raises(KeyboardInterrupt):
         made.make("Count words.")
     (file,) = (tmp_path / "log-tools/implementation").glob("*_tool.py")
@@ -206,6 +223,93 @@ def test_an_interruption_keeps_the_files_and_the_session_goes_on(tmp_path: Path)
     assert tool.status == "passed"
     assert tool.path == file
     assert repr(tool) == f"<tool of {tool.session}: passed>"
+
+
+def test_a_resumed_session_is_asked_about_before_its_first_request(tmp_path: Path) -> None:
+    store, llm = MemoryStore(), ScriptedLlm(SCRIPT)
+    fault = SCRIPT | {"harness": [ZeroDivisionError("of an adapter")]}
+    with pytest.raises(ZeroDivisionError):
+        maker(tmp_path, fault, store=store).make("x")
+    assert (
+        maker(tmp_path, llm=llm, store=store, cancel=flag(0)).resume("last").status == "cancelled"
+    )
+    assert not llm.calls
+
+
+def test_after_a_wait_it_is_asked_again(tmp_path: Path) -> None:
+    """A provider may ask for a minute, and who cancels meanwhile pays for nothing after it."""
+    stop = threading.Event()
+
+    class Waiting(FixedClock):
+        async def sleep(self, seconds: float) -> None:
+            stop.set()
+
+    busy = CallFailure(reason="rate_limited", message="busy", retryable=True, retry_after=60.0)
+    llm = ScriptedLlm(SCRIPT | {"tool_architect": [busy, "One function."]})
+    tool = maker(tmp_path, llm=llm, clock=Waiting(), cancel=stop).make("x")
+    assert tool.status == "cancelled"
+    assert len(llm.calls) == 1
+
+
+def test_interrupted_again_and_again_the_files_keep_their_names(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "codetape.db")
+    with pytest.raises(KeyboardInterrupt):
+        maker(tmp_path, llm=Interrupted(SCRIPT, "harness"), store=store).make("x")
+    llm, sandbox = Interrupted(SCRIPT, "fix_logic"), FakeSandbox(runs=[WRONG])
+    with pytest.raises(KeyboardInterrupt):
+        maker(tmp_path, llm=llm, sandbox=sandbox, store=store).resume("last")
+    files = sorted(str(file) for file in (tmp_path / "log-tools/implementation").iterdir())
+    with library_of(store) as library:
+        listed = [artifact.path for artifact in library.artifacts(store.sessions()[-1].id)]
+    assert sorted(listed) == files
+    assert len(files) == 2
+    store.close()
+
+
+def test_a_fork_has_files_of_its_own(tmp_path: Path) -> None:
+    store = MemoryStore()
+    tool = maker(tmp_path, store=store).make("x")
+    other = fork(open_tape(store), 3)
+    script = SCRIPT | {"tool_implementer": [fenced(OTHER)]}
+    forked = maker(tmp_path, script, store=store).resume(other.id)
+    assert (forked.status, forked.code) == ("passed", OTHER)
+    assert tool.path is not None
+    assert tool.path.read_text() == TOOL
+    assert forked.path is not None
+    assert forked.path.read_text() == OTHER
+    assert maker(tmp_path, store=store).load(other.id).path == forked.path
+
+
+def test_a_session_of_another_workflow_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    store, llm = MemoryStore(), ScriptedLlm({})
+    fault = ScriptedLlm({"plan": [ZeroDivisionError("of an adapter")]})
+    agent = AutoCoderAgent(model="scripted", llm=fault, store=store, sandbox=FakeSandbox())
+    with pytest.raises(ZeroDivisionError):
+        agent.generate("x")
+    with pytest.raises(ValueError, match="is one of autocoder, not of a tool"):
+        maker(tmp_path, llm=llm, store=store).resume("last")
+    assert not llm.calls
+
+
+def test_the_report_and_the_output_are_of_the_tool_and_not_of_its_harness(tmp_path: Path) -> None:
+    sandbox = FakeSandbox(runs=[ended(stdout="2 words\n", stderr="a warning\n"), passed()])
+    tool = maker(tmp_path, sandbox=sandbox).make("x")
+    assert (tool.status, tool.output) == ("passed", "2 words\n")
+    assert tool.report_path is not None
+    report = tool.report_path.read_text()
+    assert "It printed on stdout:\n\n```text\n2 words\n```" in report
+    assert "It printed on stderr:\n\n```text\na warning\n```" in report
+
+
+def test_a_file_that_cannot_be_written_does_not_keep_the_other_away(tmp_path: Path) -> None:
+    def spoil(progress: Progress) -> None:
+        if progress.session.done:
+            (tmp_path / "log-tools/implementation/20250101_000002_000000_tool.py").mkdir()
+
+    tool = maker(tmp_path, on_event=spoil).make("x")
+    assert (tool.status, tool.path) == ("passed", None)
+    assert tool.report_path is not None
+    assert "- status: passed" in tool.report_path.read_text()
 
 
 def test_a_pause_is_no_end(tmp_path: Path) -> None:
@@ -237,6 +341,9 @@ def test_today_is_from_the_clock_and_on_the_tape(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
+        ({"project": None}, "project: None is no path"),
+        ({"project": "a\0b"}, "project: 'a.x00b' is no path"),
+        ({"project": "a\udcff"}, "project: 'a.udcff' is no path"),
         ({"personas": ()}, "personas: there is none"),
         ({"personas": (Persona(name="harness", directive="x"),)}, "personas: 'harness' is taken"),
         ({"personas": (PERSONAS[0], PERSONAS[0])}, "personas: 'tool_architect' is taken"),
