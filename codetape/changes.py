@@ -139,6 +139,7 @@ FIELDS: dict[str, tuple[Made, Callable[[str], Any]]] = {
     "schema": (lambda _, value: {"schema_text": value}, str),
     "base_packages": (_packages, _names),
     "max_iterations": (_at_least("max_iterations", 1), int),
+    "fix_cycles": (_at_least("fix_cycles", 0), int),
     "sandbox_retries": (_at_least("sandbox_retries", 0), int),
     "plan": (_plain("plan"), _flag),
     "skip_tests": (_plain("skip_tests"), _flag),

@@ -16,6 +16,7 @@ from codetape import secrecy, shapes
 from codetape.states.answers import SHAPES
 from codetape.states.job import Budget, Declared, Persona, TypeName
 from codetape.states.packages import requirement, system_package
+from codetape.states.tools.personas import PERSONAS
 from codetape.states.values import Limits
 from codetape.values import Dir, File, ImageConfig, Resources, Secret, bytes_of
 
@@ -112,10 +113,14 @@ def names(argument: str, given: Iterable[str], check: Callable[[str], str]) -> t
 
 
 def kinds(argument: str, given: Mapping[str, str], own: Iterable[str] = ()) -> dict[str, str]:
-    """Return models by kind of call or by lane, sorted; `own` are kinds that the caller made up."""
+    """Return models by kind of call or by lane, sorted; `own` are kinds that the caller made up.
+
+    Those of both workflows are known, so that one file can say which models are asked for all of them.
+    """
     models = shapes.mapping(argument, given)
+    known = dict.fromkeys((*LANE_NAMES, *own, *SHAPES, *TOOL_KINDS, *(p.name for p in PERSONAS)))
     for kind, model in models.items():
-        one_of(argument, kind, (*LANE_NAMES, *own, *SHAPES, *TOOL_KINDS))
+        one_of(argument, kind, known)
         shapes.filled(f"{argument}: {kind}", model)
     return dict(sorted(models.items()))
 

@@ -10,6 +10,7 @@ from codetape.cli.text import counted, duration, listed, one_line
 from codetape.engine.tape import Recorded
 from codetape.states import events as e
 from codetape.states.failures import Failure
+from codetape.states.job import Job
 from codetape.states.python_source import defined_tests
 from codetape.states.tools import events as t
 from codetape.states.values import ImageRef, RunOutcome
@@ -38,8 +39,7 @@ def facts(event: e.Event) -> tuple[str, ...]:
     match event:
         case e.SessionOpened():
             job = event.job
-            most = counted(job.max_iterations, "attempt")
-            return (f"model {job.model}", f"sandbox {job.sandbox}", f"at most {most}")
+            return (f"model {job.model}", f"sandbox {job.sandbox}", f"at most {_most(job)}")
         case e.SandboxReady() | e.ImageBuilt():
             return _image(event.image)
         case e.Ran() | e.SandboxBroke() | e.RepairFailed():
@@ -51,6 +51,12 @@ def facts(event: e.Event) -> tuple[str, ...]:
         case e.Answered() | e.CallFailed():
             return (*_answer(event), duration(event.outcome.seconds if event.outcome else None))
     return _outside(event)
+
+
+def _most(job: Job) -> str:
+    if job.personas:
+        return counted(job.fix_cycles, "repair of a crash", "repairs of a crash")
+    return counted(job.max_iterations, "attempt")
 
 
 def _answer(event: e.Answered | e.CallFailed) -> tuple[str, ...]:

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 def _context(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str:
     """Read files of context, each with its name above it."""
+    return "\n\n".join(f"{name}:\n{_text(name, option).strip()}" for name in given)
+
+
+def _text(name: str, option: click.Parameter) -> str:
     try:
-        texts = [f"{name}:\n{Path(name).read_text(encoding='utf-8').strip()}" for name in given]
+        return Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        name = getattr(error, "filename", None) or "a file"
         raise click.BadParameter(f"cannot read {name}: {reason}", param=option) from None
-    return "\n\n".join(texts)
 
 
 @click.command()

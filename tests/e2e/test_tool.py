@@ -155,11 +155,43 @@ def test_as_json_with_a_budget_that_pauses(
     assert "harness" in out
 
 
+def test_the_next_step_can_be_typed_as_it_stands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    replies = [Reply(answer) for answer in (DESIGN, fenced(TOOL), fenced(HARNESS))]
+    with ChatServer(replies * 2) as server:
+        words = ["tool", QUESTION, "--model", "openai/small", "--sandbox", "process"]
+        for project in ("my tools", "-mine"):
+            _, out, _ = run(capsys, *words, "--project", project, "--api-base", server.base)
+            command = out.partition("run it:")[2].strip().splitlines()[0]
+            ran = subprocess.run(command, shell=True, capture_output=True, check=True, text=True)
+            assert "Count the statuses" in ran.stdout
+
+
+def test_one_file_of_models_serves_both_workflows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    kinds = 'tool_architect = "openai/big"\nharness = "openai/sharp"\ndiagnosis = "openai/wise"\n'
+    Path("models.toml").write_text(f'model = "openai/small"\n[models]\n{kinds}')
+    with ChatServer() as server:
+        for command in ("tool", "generate"):
+            words = [command, "x", "--models", "models.toml", "--sandbox", "process"]
+            code, _, err = run(capsys, *words, "--api-base", server.base)
+            assert (code, err) == (1, "")
+    assert [request.body["model"] for request in server.requests] == ["big", "small"]
+
+
 WRONG: dict[str, tuple[list[str], str]] = {
     "no model": (["tool", "x"], "Missing option '--model'"),
     "no question": (["tool", "--model", "m"], "Missing argument 'QUESTION'"),
     "empty question": (["tool", " ", "--model", "openai/small"], "prompt: it is empty"),
     "no context": (["tool", "x", "--model", "m", "--context", "nosuch"], "cannot read nosuch"),
+    "context that is no text": (
+        ["tool", "x", "--context", sys.executable],
+        f"cannot read {sys.executable}: it is not UTF-8",
+    ),
     "no models": (["tool", "x", "--models", "nosuch.toml"], "nosuch.toml: No such file"),
     "no cycles": (["tool", "x", "--model", "m", "--fix-cycles", "-1"], "-1 is not in the range"),
 }

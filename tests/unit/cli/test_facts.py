@@ -14,6 +14,7 @@ from codetape.states.events import EVENTS, Event
 from codetape.states.failures import Failure
 from codetape.states.job import Budget, Job
 from codetape.states.tools import events as t
+from codetape.states.tools.personas import PERSONAS
 from codetape.states.values import (
     Answer,
     BuildFailure,
@@ -120,6 +121,12 @@ TOOLS: list[tuple[Event, str]] = [
     (
         t.FindingWritten(persona="tool_implementer", source="x = 1\n", answer=SAID),
         "tool_implementer, 1 line; 1.50 s",
+    ),
+    (
+        e.SessionOpened(
+            job=Job(prompt="x", model="m", personas=PERSONAS), workflow="toolmaker", rules=1
+        ),
+        "model m; sandbox auto; at most 3 repairs of a crash",
     ),
     (t.ScriptRan(run=RUN), "it ran; 0.50 s"),
     (t.ScriptCrashed(run=RUN, failure=FAILURE), "AssertionError; assert 1 == 2; 0.50 s"),

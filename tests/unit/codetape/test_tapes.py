@@ -120,7 +120,7 @@ TEXTS = {
     "base_packages": "numpy, Pandas", "max_iterations": "3", "sandbox_retries": "2", "plan": "no",
     "skip_tests": "yes", "network_access": "on", "seed": "7", "timeout": "1.5", "cpu": "2",
     "memory": "512Mi", "disk": "1Gi", "processes": "64", "usd": "0.5", "tokens": "1000",
-    "calls": "9", "seconds": "60",
+    "calls": "9", "seconds": "60", "fix_cycles": "1",
 }  # fmt: skip
 
 
