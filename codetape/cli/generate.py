@@ -67,7 +67,8 @@ save_option = click.option(
     "--save",
     metavar="DIR",
     callback=_folder,
-    help="Write solution.py, test_solution.py and requirements.txt there.",
+    help="Write the code there, with its tests, requirements.txt, a Containerfile and a README; "
+    "files of these names are replaced.",
 )
 
 

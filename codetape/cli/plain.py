@@ -36,7 +36,7 @@ class Plain:
 
     def event(self, row: Row) -> None:
         path = f"{row.source} -> {row.dest}"
-        self.line(f"{row.seq:>4}  {path:<26}  {row.event:<16}  {row.facts}".rstrip())
+        self.line(f"{row.seq:>4}  {path:<28}  {row.event:<19}  {row.facts}".rstrip())
 
     @contextmanager
     def live(self, watch: Watch) -> Iterator[Plain]:  # noqa: ARG002 - the port has it

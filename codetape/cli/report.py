@@ -130,28 +130,9 @@ def _failure(failure: Any) -> dict[str, Any]:
     }
 
 
-def save(result: Result, folder: Path) -> tuple[str, ...]:
-    """Write what there is of solution.py, test_solution.py and requirements.txt; return the names.
-
-    Raises OSError.
-    """
-    requirements = "".join(f"{name}\n" for name in result.folded.spec.requirements)
-    solution = result.solution
-    files = {
-        "solution.py": solution.code if solution else None,
-        "test_solution.py": result.tests,
-        "requirements.txt": requirements if solution else None,
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    written = {name: text for name, text in files.items() if text is not None}
-    for name, text in written.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return tuple(written)
-
-
 def save_and_say(screen: Screen, result: Result, folder: Path) -> None:
-    """Save the files and say where they are."""
-    written = save(result, folder)
+    """Save the files and say where they are. Raises OSError."""
+    written = [file.name for file in result.save(folder)] if result.solution else []
     screen.line(f"Saved in {folder}: {listed(written, 'nothing, there is no code')}")
 
 

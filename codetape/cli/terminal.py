@@ -44,7 +44,8 @@ _DOING = {
 }
 
 
-ROOM = 37  # columns of number, name and state of an event; its facts follow
+NAME = 20  # columns of an event's name and a blank; the longest is tests_not_collected
+ROOM = 40  # columns of number, name and state of an event; its facts follow
 
 
 class Terminal:
@@ -146,7 +147,7 @@ def _state_style(state: State, now: State | None) -> str:
 
 def _event(row: Row) -> Text:
     text = Text(f"{row.seq:>3}  ", "dim")
-    text.append(f"{row.event:<16}", _EVENTS.get(row.event, "bold"))
+    text.append(f"{row.event:<{NAME}}", _EVENTS.get(row.event, "bold"))
     text.append("" if row.source == row.dest else f"→ {row.dest}", "cyan")
     text.pad_right(ROOM - len(text))
     return text.append(safe(row.facts), "dim")

@@ -204,6 +204,8 @@ def test_generate_saves_what_it_made(tape: str) -> None:
     assert (saved / "solution.py").read_text() == demo.script("demo")["code"][1]["code"] + "\n"
     assert "def test_fahrenheit_becomes_celsius" in (saved / "test_solution.py").read_text()
     assert (saved / "requirements.txt").read_text() == "pytest\n"
+    assert "podman run" in (saved / "README.md").read_text()
+    assert (saved / "Containerfile").exists()
 
 
 def test_generate_as_json_prints_one_object_and_nothing_else(

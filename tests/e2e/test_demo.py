@@ -21,17 +21,17 @@ from codetape.states.events import CodeWritten
 from codetape.states.values import Answer
 
 PATH = [
-    "NeedsCode -> NeedsCode      session_opened",
-    "NeedsCode -> NeedsCode      sandbox_ready",
-    "NeedsCode -> NeedsCode      planned",
-    "NeedsCode -> NeedsTests     code_written",
-    "NeedsTests -> NeedsRebuild  tests_written",
-    "NeedsRebuild -> Testing     image_built",
-    "Testing -> Diagnosing       tests_failed",
-    "Diagnosing -> Reclassify    diagnosed",
-    "Reclassify -> NeedsCode     reclassified",
-    "NeedsCode -> Testing        code_written",
-    "Testing -> Done             tests_passed",
+    "NeedsCode -> NeedsCode        session_opened",
+    "NeedsCode -> NeedsCode        sandbox_ready",
+    "NeedsCode -> NeedsCode        planned",
+    "NeedsCode -> NeedsTests       code_written",
+    "NeedsTests -> NeedsRebuild    tests_written",
+    "NeedsRebuild -> Testing       image_built",
+    "Testing -> Diagnosing         tests_failed",
+    "Diagnosing -> Reclassify      diagnosed",
+    "Reclassify -> NeedsCode       reclassified",
+    "NeedsCode -> Testing          code_written",
+    "Testing -> Done               tests_passed",
 ]
 EVENTS = range(1, len(PATH) + 1)
 CODE = demo.script("demo")["code"][1]["code"] + "\n"
@@ -45,7 +45,7 @@ SANDBOXES = [
 
 def path_in(text: str) -> list[str]:
     """The transitions among the lines of a pipe."""
-    return [line[6:51].rstrip() for line in text.splitlines() if " -> " in line[6:24]]
+    return [line[6:53].rstrip() for line in text.splitlines() if " -> " in line[6:24]]
 
 
 def session_in(store: Path) -> str:

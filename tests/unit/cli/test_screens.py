@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -13,6 +14,7 @@ from codetape.cli.plain import Plain
 from codetape.cli.screen import Screen, screen
 from codetape.cli.terminal import Terminal
 from codetape.cli.watching import Watch
+from codetape.states.events import EVENTS
 from codetape.states.session import Session
 
 EVIL = "\x1b[31mred\u202e[bold]<img onerror=alert(1)>"
@@ -78,7 +80,7 @@ def test_plain_layout() -> None:
         "ID  TEXT",
         "1   two\\nlines",
         "22  x",
-        "   4  NeedsCode -> NeedsTests     code_written      3 lines",
+        "   4  NeedsCode -> NeedsTests       code_written         3 lines",
     ]
 
 
@@ -117,3 +119,13 @@ def test_pipes_and_dumb_terminals_get_plain_lines(
     assert isinstance(screen(io.StringIO()), Plain)
     monkeypatch.setenv("TERM", "dumb")
     assert isinstance(screen(tty), Plain)
+
+
+def test_the_facts_of_all_events_stand_below_each_other(tty: Tty) -> None:
+    plain = io.StringIO()
+    for event, source in itertools.product(EVENTS, ("NeedsRebuild", "Done")):
+        for shown in (Plain(plain), Terminal(tty)):
+            shown.event(Row(1, source, "NeedsRebuild", event.name, "facts"))
+    for written in (plain.getvalue(), Text.from_ansi(tty.getvalue()).plain):
+        assert len({line.index("facts") for line in written.splitlines()}) == 1
+    assert written.count("→") == written.count(" → ")  # of the terminal, which was the last
