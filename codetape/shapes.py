@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
@@ -79,9 +80,11 @@ def port(argument: str, given: Any, kind: type[Any]) -> Any:
 
 
 def function(argument: str, given: Any) -> Any:
-    """Return a function, or None."""
+    """Return a function that answers at once, or None."""
     if given is not None and not callable(given):
         raise ValueError(f"{argument}: a function is wanted, not {_kind(given)}")
+    if inspect.iscoroutinefunction(given):
+        raise ValueError(f"{argument}: nobody awaits it; give a function that is not async")
     return given
 
 

@@ -17,11 +17,16 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     Where an event loop is already running in this thread (a notebook), it runs in a thread of its
     own with a loop of its own; an interruption of the waiting thread cancels it there.
     """
+    return _in_thread(coroutine) if _is_in_a_loop() else _run(coroutine)
+
+
+def _is_in_a_loop() -> bool:
+    """True if this thread runs a loop. What is raised later has nothing to do with the answer."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _run(coroutine)
-    return _in_thread(coroutine)
+        return False
+    return True
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -112,7 +112,7 @@ def _show(shown: Screen, report: Report) -> None:
         if difference.diff:
             shown.code(difference.diff, "diff")
     if report.ending:
-        shown.line(f"The session itself: {report.ending.reason}.", "dim")
+        shown.line(f"The session itself: {report.ending.reason.removesuffix('.')}.", "dim")
 
 
 def _all(store: str | None, options: Options) -> int:

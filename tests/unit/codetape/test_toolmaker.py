@@ -351,6 +351,8 @@ def test_today_is_from_the_clock_and_on_the_tape(tmp_path: Path) -> None:
         ({"personas": [{"name": "a"}]}, "personas: Persona"),
         ({"personas": [Persona(name="a", directive=" ")]}, "personas: the directive of a"),
         ({"cancel": True}, "cancel: a function"),
+        ({"cancel": asyncio.sleep}, "cancel: nobody awaits it"),
+        ({"on_event": asyncio.sleep}, "on_event: nobody awaits it"),
         ({"research_context": None}, "research_context: a text"),
         ({"fix_cycles": -1}, "fix_cycles"),
         ({"timeout": 0}, "timeout"),

@@ -41,8 +41,9 @@ def test_an_exception_comes_out_as_it_is() -> None:
     async def notebook() -> None:
         run_sync(fail())
 
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError) as raised:
         run_sync(fail())
+    assert raised.value.__context__ is None, "a traceback tells of this error alone"
     with pytest.raises(KeyError):
         asyncio.run(notebook())
 
