@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote_plus
+from urllib.parse import quote_plus, urlsplit
 
 from codetape.adapters.sandbox import leftovers
 from codetape.engine.ports import SandboxBroken
@@ -31,6 +31,7 @@ STARTING = 20.0  # seconds that a service of our own may take to answer
 CONNECTIONS = 64  # kept for reuse; more are made where they are needed
 # The service ends with us, however we end: the pipe of its standard input is closed then.
 OWN = 'podman system service --time=0 "$1" & read _; kill $!; wait'
+ELSEWHERE = ("CONTAINER_HOST", "CONTAINER_CONNECTION")
 UPGRADE = (
     "POST /v4.0.0/libpod{} HTTP/1.1\r\nHost: podman\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
     "Content-Length: 0\r\n\r\n"
@@ -219,7 +220,7 @@ class Service:
 
 def _try(url: str) -> tuple[Any, str]:
     """Return a client that has had an answer, or None and the reason."""
-    if refusal := unreachable(url):
+    if refusal := unreachable(url) or _no_tunnel(url):
         return None, refusal
     client = None
     try:
@@ -252,6 +253,26 @@ def unreachable(url: str) -> str:
         except OSError as error:
             return error.strerror or str(error)
     return ""
+
+
+def _no_tunnel(url: str) -> str:
+    """Say why ssh does not get there: podman-py would wait five minutes, and not say it."""
+    where = urlsplit(url)
+    if where.scheme.rpartition("+")[2] != "ssh":
+        return ""
+    options = ("-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "ConnectTimeout=10")
+    try:
+        tried = subprocess.run(
+            ["ssh", *options, f"ssh://{where.netloc}", "true"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=STARTING,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return tried.stderr.strip()[-300:] if tried.returncode else ""
 
 
 def library() -> Any:
@@ -291,6 +312,8 @@ class OwnService:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
+                # With one of these podman asks that service, and starts none.
+                env={name: value for name, value in os.environ.items() if name not in ELSEWHERE},
                 cwd=self._folder,  # where containers' monitors leave files
                 start_new_session=True,  # Ctrl-C is for us: we still need it to clean up
             )

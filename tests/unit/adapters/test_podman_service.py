@@ -1,6 +1,7 @@
 """Where podman is looked for, and what is said when it is not there or goes away."""
 
 import json
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -82,6 +83,25 @@ def test_a_file_that_is_no_socket_is_reported(host: Host, tmp_path: Path) -> Non
 def test_c14_an_address_that_the_library_does_not_speak_names_the_remedy(host: Host) -> None:
     with pytest.raises(SandboxBroken, match="pip install --upgrade podman requests urllib3"):
         host(CONTAINER_HOST="http+nonsense://x").get("/info")
+
+
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="there is no ssh here")
+def test_a_machine_that_ssh_does_not_reach_is_reported_at_once() -> None:
+    assert "Connection refused" in module._try("ssh://nobody@127.0.0.1:9/podman.sock")[1]
+
+
+def test_a_service_of_our_own_is_not_sent_to_the_one_that_does_not_answer(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "podman"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "asked: $CONTAINER_HOST." >&2\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("CONTAINER_HOST", "unix:///nowhere")
+    monkeypatch.setattr(module, "STARTING", 0.3)
+    with pytest.raises(SandboxBroken, match=r"own service: asked: \."):
+        host(CONTAINER_HOST="unix:///nowhere").get("/info")
 
 
 def test_the_first_candidate_that_answers_is_taken(host: Host, tmp_path: Path) -> None:
