@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from packaging.utils import canonicalize_name
+
 from codetape import composition, learning, shapes, validation
 from codetape.engine.loop import Engine
 from codetape.engine.ports import Clock, EventStore, Llm, Sandbox
@@ -16,6 +18,7 @@ from codetape.models import prices
 from codetape.replay.rules import opened
 from codetape.states.events import Resumed
 from codetape.states.job import Budget, Job
+from codetape.states.packages import name_of
 from codetape.states.session import Session
 from codetape.states.workflow import WORKFLOWS, Workflow
 from codetape.tapes import find_session
@@ -63,8 +66,9 @@ async def resume(adapters: Adapters, name: str, resumed: Resumed) -> Standing:
     job = job.model_copy(update={"sandbox": before.session.sandbox_name, "budget": budget})
     if budget.usd is not None and not before.session.done:
         prices(job, adapters.llm)  # it came with this resume, or with a fork
+    answer = _in_asked_names(resumed, before.session)
     async with Run(adapters, before.workflow, session, job, store) as run:
-        ended = Standing(before.workflow, await run.engine.resume(session, resumed), store)
+        ended = Standing(before.workflow, await run.engine.resume(session, answer), store)
     return _learned(adapters, ended)
 
 
@@ -79,8 +83,25 @@ def decision(budget: Budget | None, allow: Iterable[str], deny: Iterable[str]) -
     """Return the event with which a caller goes on. Raises ValueError for a wrong argument."""
     if budget is not None:
         validation.budget(budget)
-    names = {"allow": shapes.texts("allow", allow), "deny": shapes.texts("deny", deny)}
-    return Resumed(budget=budget, **names)
+    answer = Resumed(
+        budget=budget, allow=shapes.texts("allow", allow), deny=shapes.texts("deny", deny)
+    )
+    for name in sorted({*map(_bare, answer.allow)} & {*map(_bare, answer.deny)}):
+        raise ValueError(f"allow: {name} is denied, too")
+    return answer
+
+
+def _in_asked_names(answer: Resumed, session: Session) -> Resumed:
+    """Return an answer in the names of the question: NumPy is numpy>=1, if that was asked."""
+    held = session.held.packages if session.held else ()
+    asked = {_bare(name): name for name in held}
+    given = {"allow": answer.allow, "deny": answer.deny}
+    named = {word: tuple(asked.get(_bare(n), n) for n in names) for word, names in given.items()}
+    return answer.model_copy(update=named)
+
+
+def _bare(required: str) -> str:
+    return canonicalize_name(name_of(required.strip()))
 
 
 @dataclass(frozen=True, slots=True)

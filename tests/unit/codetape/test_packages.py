@@ -37,6 +37,19 @@ def test_a_session_asks_pauses_and_goes_on_when_it_was_allowed() -> None:
     assert resumed.allow == ("numpy",)
 
 
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [("zope-interface", "Zope.Interface"), ("numpy>=1", "NumPy"), ("numpy>=1", "numpy >= 1")],
+)
+def test_an_answer_may_spell_a_name_as_people_do(asked: str, answer: str) -> None:
+    script = {**HAPPY, "code": [{**HAPPY["code"][0], "packages": [asked]}]}
+    made = agent(script, package_policy="ask")
+    paused = made.generate("Write add(a, b).")
+    done = made.resume(paused.session, allow=[answer])
+    assert done.success
+    assert done.detected_packages == (asked,)
+
+
 def test_a_package_that_was_denied_is_in_no_image() -> None:
     script = {**NUMPY, "replace_package": [{"replacement": None}]}
     sandbox = FakeSandbox()

@@ -182,3 +182,10 @@ def test_a_wrong_answer_to_a_pause_is_named_and_not_recorded(argument: str, valu
         made.resume(paused.session, **{argument: value})
     named(argument, error)
     assert made.load(paused.session).folded == paused.folded
+
+
+def test_an_answer_that_contradicts_itself_is_refused() -> None:
+    made = agent(budget=Budget(calls=1))
+    paused = made.generate("x")
+    with pytest.raises(ValueError, match=r"^allow: zope-interface is denied, too$"):
+        made.resume(paused.session, allow=["polars", "Zope.Interface"], deny=["zope_interface"])
