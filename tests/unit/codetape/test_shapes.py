@@ -104,7 +104,8 @@ def test_a_wrong_argument_of_a_request_is_named(argument: str, value: Any) -> No
     "argument", ["models", "fallback_models", "base_packages", "env_vars", "secrets"]
 )
 def test_none_is_an_empty_collection(argument: str) -> None:
-    assert agent(**{argument: None}).generate("x").success
+    none: dict[str, Any] = {argument: None}
+    assert agent(**none).generate("x").success
 
 
 @pytest.mark.parametrize("declared", [str, float, Dir], ids=str)
