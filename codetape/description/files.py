@@ -109,11 +109,11 @@ def _parquet(path: Path) -> Table:
 
 def _excel(path: Path) -> Table:
     pandas = _pandas(path)
-    old = path.suffix.lower() == ".xls"
-    library(
-        "xlrd" if old else "openpyxl",
-        f"samples: {path.name} is an Excel sheet, which needs " + ("xlrd" if old else "openpyxl"),
-    )
+    needed = f"samples: {path.name} is an Excel sheet, which needs"
+    if path.suffix.lower() == ".xls":
+        library("xlrd", f"{needed} xlrd", "install it with: pip install xlrd")
+    else:
+        library("openpyxl", f"{needed} openpyxl")
     with pandas.ExcelFile(path) as book:
         sheets = [str(name) for name in book.sheet_names]
         frame = pandas.read_excel(book, nrows=MOST_ROWS)

@@ -92,12 +92,12 @@ class MissingLibrary(ValueError):
     """A library is not installed that a sample needs."""
 
 
-def library(name: str, needed: str) -> Any:
+def library(name: str, needed: str, remedy: str = EXTRA) -> Any:
     """Import an optional library. Raises MissingLibrary: what needs it and how to get it."""
     try:
         return import_module(name)
     except ImportError:
-        raise MissingLibrary(f"{needed}; {EXTRA}") from None
+        raise MissingLibrary(f"{needed}; {remedy}") from None
 
 
 def write(frame: Any, path: Path) -> None:

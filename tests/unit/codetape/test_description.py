@@ -141,6 +141,24 @@ def test_without_pandas_plain_tables_are_described_all_the_same(
     assert "- b: text, 1 missing, 'x' (1)" in words
 
 
+@pytest.mark.parametrize(
+    ("ending", "library", "remedy"),
+    [
+        ("xlsx", "openpyxl", "'codetape[data]'"),
+        ("xls", "xlrd", "xlrd"),
+        ("parquet", "pyarrow.parquet", "'codetape[data]'"),
+    ],
+)
+def test_a_reader_that_is_missing_is_named_with_what_brings_it(
+    ending: str, library: str, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    (tmp_path / f"t.{ending}").write_bytes(b"x")
+    with pytest.raises(ValueError, match=r"^samples: t\.") as error:
+        describe(tmp_path / f"t.{ending}", tmp_path)
+    assert str(error.value).endswith(f"install it with: pip install {remedy}")
+
+
 def test_text_is_shown_by_its_beginning(tmp_path: Path) -> None:
     file = tmp_path / "log.txt"
     file.write_text("line\n" * 5000)
