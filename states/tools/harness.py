@@ -219,5 +219,12 @@ def _names_assertions(expression: ast.expr) -> bool:
 def _says_something(node: ast.AST) -> bool:
     """An assertion that could fail: it looks at a value, or expects an exception."""
     if isinstance(node, ast.Assert):
-        return any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(node.test))
-    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "raises"
+        return _looks_at_something(node.test)
+    if not isinstance(node, ast.Call):
+        return False
+    is_one = _called(node) == "raises" or _called(node).startswith("assert")
+    return is_one and any(map(_looks_at_something, node.args))
+
+
+def _looks_at_something(expression: ast.expr) -> bool:
+    return any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(expression))

@@ -62,6 +62,12 @@ def test_a_harness_that_is_a_function_stays_as_it_is() -> None:
         "class TestCount:\n    def test_one(self):\n        assert count('a') == 1",
         "def check(n):\n    assert count('a' * n) == 1\n\ndef test_logic():\n    check(2)",
         "def check():\n    assert count('') == 0\n\ncheck()",
+        "from pytest import raises\nwith raises(AttributeError):\n    count(None)",
+        "from numpy.testing import assert_allclose\nassert_allclose(count('a'), 1.0)",
+        (
+            "import unittest\n\nclass Count(unittest.TestCase):\n    def test_one(self):\n"
+            "        self.assertEqual(count('a'), 1)"
+        ),
         "import asyncio\n\nasync def check():\n    assert not count('')\n\nasyncio.run(check())",
         "def test_logic(tmp_path):\n    assert count(tmp_path.name) == 1",
         "class Fake:\n    def count(self):\n        return ''\nassert count(Fake().count()) == 0",
@@ -77,6 +83,7 @@ def test_what_could_fail_is_fine(harness: str) -> None:
     [
         ("count('a')", "It asserts nothing."),
         ("count('a')\nassert True", "It asserts nothing."),
+        ("import unittest\nunittest.TestCase().assertTrue(True)", "It asserts nothing."),
         ("count('a')\nassert 1 == 1, count", "It asserts nothing."),
         ("def count(text):\n    return 2\nassert count('') == 2", "It redefines count"),
         ("class count: pass\nassert count", "It redefines count"),
