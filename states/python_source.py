@@ -129,8 +129,8 @@ def defined_tests(source: str) -> tuple[TestFunction, ...]:
 
     Functions named test*, and methods test* of classes named Test* that have no `__init__`, nested
     classes included, and of classes that derive from a TestCase. Fixtures are no tests, whatever
-    their name, nor is what the file marks by `name.__test__ = False`. Empty for a file that does not
-    parse.
+    their name, nor is what the file marks by `name.__test__ = False`, or a class in itself. Empty
+    for a file that does not parse.
     """
     if syntax_error(source) is not None:
         return ()
@@ -177,6 +177,8 @@ def _is_fixture(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def _collectable(node: ast.ClassDef) -> bool:
+    if "__test__ = False" in map(ast.unparse, node.body):
+        return False
     if any(ast.unparse(base).endswith("TestCase") for base in node.bases):
         return True
     methods = [child.name for child in node.body if isinstance(child, ast.FunctionDef)]

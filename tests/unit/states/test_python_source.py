@@ -105,6 +105,11 @@ class Plain:
     def test_no(self): ...
 
 
+class TestShared:
+    __test__ = False
+    def test_no(self): ...
+
+
 def test_marked(url): ...
 
 
