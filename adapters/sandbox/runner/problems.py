@@ -58,7 +58,7 @@ def _name(kind: type[BaseException]) -> str:
 
 
 def _missing(error: BaseException) -> str:
-    return _safely(lambda: error.name or "") if issubclass(type(error), ImportError) else ""
+    return _safely(lambda: getattr(error, "name", "")) if ImportError in type(error).__mro__ else ""
 
 
 def _safely(answer: Callable[[], str], otherwise: str = "") -> str:

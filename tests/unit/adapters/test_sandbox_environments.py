@@ -61,7 +61,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "a mark of nothing": lambda folder: (folder / MARK).write_text("[]"),
     "a Python that was removed": lambda folder: (folder / MARK).write_text('{"prefix": "/no"}'),
     "no programs": lambda folder: shutil.rmtree(folder / "bin"),
-    "a file": lambda folder: (shutil.rmtree(folder), folder.write_text("")),
+    "a file": lambda folder: folder.rename(f"{folder}.old") and folder.write_text(""),
 }
 
 
