@@ -127,7 +127,7 @@ def kinds(argument: str, given: Mapping[str, str], own: Iterable[str] = ()) -> d
 
 def personas(given: Iterable[Persona]) -> tuple[Persona, ...]:
     """Return personas whose names tell them apart, from each other and from kinds of calls."""
-    if isinstance(given, str | Persona):
+    if isinstance(given, str | Persona) or not isinstance(given, Iterable):
         raise ValueError("personas: a list of personas is wanted")  # noqa: TRY004
     made = tuple(shapes.instance("personas", who, Persona) for who in given)
     if not made:
@@ -136,9 +136,17 @@ def personas(given: Iterable[Persona]) -> tuple[Persona, ...]:
     for who in made:
         if not _NAME.match(who.name) or who.name in taken:
             raise ValueError(f"personas: {who.name!r} is taken or no name")
-        shapes.filled(f"personas: the directive of {who.name}", who.directive)
+        _persona(who)
         taken.add(who.name)
     return made
+
+
+def _persona(who: Persona) -> None:
+    shapes.filled(f"personas: the directive of {who.name}", who.directive)
+    if who.model:
+        shapes.filled(f"personas: the model of {who.name}", who.model)
+    if who.temperature is not None:
+        shapes.at_least(f"personas: the temperature of {who.name}", who.temperature, 0)
 
 
 def base_packages(given: Iterable[str]) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from codetape.states.tools.personas import PERSONAS
 from codetape.states.values import CallFailure
 from codetape.tapes import fork, open_tape
 
+NAN = float("nan")
 TOOL = "def count(text):\n    return len(text.split())\n\n\nprint(count('a b'))\n"
 OTHER = TOOL.replace("split()", "split(' ')")
 HARNESS = "def test_logic():\n    assert count('a b') == 2, 'two words'\n"
@@ -350,6 +351,10 @@ def test_today_is_from_the_clock_and_on_the_tape(tmp_path: Path) -> None:
         ({"personas": PERSONAS[0]}, "personas: a list of personas"),
         ({"personas": [{"name": "a"}]}, "personas: Persona"),
         ({"personas": [Persona(name="a", directive=" ")]}, "personas: the directive of a"),
+        ({"personas": [Persona(name="a", directive="x", model=" ")]}, "personas: the model of a"),
+        ({"personas": [Persona(name="a", directive="x", temperature=-1)]}, "the temperature of a"),
+        ({"personas": [Persona(name="a", directive="x", temperature=NAN)]}, "the temperature of a"),
+        ({"personas": None}, "personas: a list of personas"),
         ({"cancel": True}, "cancel: a function"),
         ({"cancel": asyncio.sleep}, "cancel: nobody awaits it"),
         ({"on_event": asyncio.sleep}, "on_event: nobody awaits it"),

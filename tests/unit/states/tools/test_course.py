@@ -11,6 +11,7 @@ from codetape.states.requests import BuildImage, ReplacePackage, RunTests
 from codetape.states.tools.ending import harness_status, status
 from codetape.states.tools.personas import PERSONAS
 from codetape.states.tools.requests import RunScript, WriteHarness
+from codetape.states.tools.session import ToolSession
 from codetape.states.values import FailureClass, RunOutcome
 from codetape.states.workflow import TOOLMAKER
 from tests.unit.states.driving import Driven
@@ -147,8 +148,8 @@ def test_a_design_may_end_in_the_middle_of_a_block() -> None:
 def test_a_harness_that_is_nested_too_deeply_is_refused() -> None:
     deep = f"assert count('') == {'+'.join('1' * 2000)}"
     driven = runs(written()).says(f"```python\n{deep}\n```")
-    (reason,) = getattr(driven.session, "refusals", ())
-    assert reason == "It does not parse: it is nested too deeply."
+    assert isinstance(driven.session, ToolSession)
+    assert driven.session.refusals == ("It does not parse: it is nested too deeply.",)
 
 
 def test_a_crash_is_repaired_at_most_as_often_as_the_job_says() -> None:
