@@ -210,6 +210,6 @@ class PodmanSandbox:
                 elif living is None and owner not in ("", current_owner()):
                     whose = readable(owner)
                     _log.warning(
-                        "container %s is of %s and is kept: podman rm -f %s", name, whose, name
+                        "container %s is of %s and is kept: podman rm -f -v %s", name, whose, name
                     )
             self._swept = True
