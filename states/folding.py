@@ -127,7 +127,7 @@ def _judged(repair: Repair | None, faults: tuple[Failure, ...], after: str) -> R
     return replace(repair, rounds=repair.rounds + 1, verdict=verdict, missing=missing)
 
 
-def _fruitless(s: Session, due: tuple[Failure, ...]) -> Session:
+def _fruitless(s: S, due: tuple[Failure, ...]) -> S:
     """Remember that the repair that these failures call for changed nothing."""
     return replace(s, fruitless=s.fruitless | {(f.identity, f.label) for f in due})
 
@@ -274,7 +274,7 @@ def _sandbox_broke(s: Session, event: e.SandboxBroke) -> Session:
     return replace(s, broken=s.broken + 1, sandbox_missing=event.failure.missing)
 
 
-def _repair_failed(s: Session, _: e.RepairFailed) -> Session:
+def repair_failed(s: S, _: e.RepairFailed) -> S:
     """Nothing ran, so no attempt was made; but a build that is known to fail ends one."""
     if failure := s.failed_builds.get(s.spec.key):
         return replace(s, attempts=s.attempts + 1, build_failure=failure, repair=None)
@@ -403,7 +403,7 @@ _FOLDS: dict[type[e.Event], Callable[[Session, Any], Session]] = {
     e.TestsFailed: _tests_failed,
     e.TestsNotCollected: _tests_not_collected,
     e.SandboxBroke: _sandbox_broke,
-    e.RepairFailed: _repair_failed,
+    e.RepairFailed: repair_failed,
     e.Diagnosed: _diagnosed,
     e.Reclassified: _reclassified,
     e.AnswerRejected: _answer_rejected,

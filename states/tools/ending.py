@@ -58,7 +58,7 @@ def harness_status(s: Session) -> HarnessStatus:
 
 def _crashed(s: ToolSession) -> str:
     if s.logic_repairs:
-        return f"the repair of its logic broke the tool: {_problem(s)}"
+        return f"the repair of its logic broke the tool, so it was taken back: {_problem(s)}"
     return f"it does not run after {s.fixes} repairs: {_problem(s)}"
 
 

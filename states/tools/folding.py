@@ -39,11 +39,24 @@ def _code(s: ToolSession, event: e.CodeWritten) -> ToolSession:
 
 
 def _ran(s: ToolSession, event: t.ScriptRan) -> ToolSession:
-    return replace(folding.ran(s, event.run), ran=True, script_run=event.run, failures=())
+    return replace(
+        folding.ran(s, event.run), ran=True, sound=s.code, script_run=event.run, failures=()
+    )
 
 
 def _crashed(s: ToolSession, event: t.ScriptCrashed) -> ToolSession:
-    return replace(folding.ran(s, event.run), script_run=event.run, failures=(event.failure,))
+    s = replace(folding.ran(s, event.run), failures=(event.failure,))
+    return _taken_back(s) if s.logic_repairs else replace(s, script_run=event.run)
+
+
+def _repair_failed(s: ToolSession, event: e.RepairFailed) -> ToolSession:
+    s = folding.repair_failed(s, event)
+    return _taken_back(s) if s.logic_repairs else s
+
+
+def _taken_back(s: ToolSession) -> ToolSession:
+    """A repair of the logic that does not run is none: the script that ran is the better tool."""
+    return replace(s, code=s.sound)
 
 
 def _harness(s: ToolSession, event: t.HarnessWritten) -> ToolSession:
@@ -64,6 +77,7 @@ _FOLDS: dict[type[e.Event], Callable[[Any, Any], Session]] = {
     e.CodeWritten: _code,
     t.ScriptRan: _ran,
     t.ScriptCrashed: _crashed,
+    e.RepairFailed: _repair_failed,
     t.HarnessWritten: _harness,
     t.HarnessRefused: _refused,
     e.TestsNotCollected: _not_collected,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codetape.states.job import Persona
-from codetape.states.session import Session
+from codetape.states.session import Session, Solution
 from codetape.states.values import RunOutcome
 
 
@@ -21,13 +21,15 @@ class Finding:
 class ToolSession(Session):
     """A session of the tool maker after its last event.
 
-    `code` is the script, `tests` the harness. `ran`: the present script runs to its end; `script_run`
-    is the last run of the script alone. `fixes` counts repairs of crashes, `logic_repairs` those of
-    what the harness found. `refusals` are why the last harness could not be used.
+    `code` is the script, `tests` the harness. `ran`: the present script runs to its end; `sound` is the
+    newest that did; `script_run` is the last run of the script alone, without one that was taken back.
+    `fixes` counts repairs of crashes, `logic_repairs` those of what the harness found. `refusals` are
+    why the last harness could not be used.
     """
 
     findings: tuple[Finding, ...] = ()
     ran: bool = False
+    sound: Solution | None = None
     script_run: RunOutcome | None = None
     fixes: int = 0
     logic_repairs: int = 0

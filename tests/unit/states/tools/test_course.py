@@ -8,6 +8,7 @@ from codetape.states import events as e
 from codetape.states.job import Job, Persona
 from codetape.states.machine import State
 from codetape.states.requests import BuildImage, ReplacePackage, RunTests
+from codetape.states.session import Solution
 from codetape.states.tools.ending import harness_status, status
 from codetape.states.tools.personas import PERSONAS
 from codetape.states.tools.requests import RunScript, WriteHarness
@@ -212,6 +213,17 @@ def test_a_repair_of_logic_that_crashes_is_the_end() -> None:
     driven = harnessed().fails(test_logic="assert 3 == 2").says(fix(1)).crashes()
     assert status(driven.session) == "logic_test_failed"
     assert "broke the tool" in (driven.session.ending.reason if driven.session.ending else "")
+
+
+def test_a_repair_of_logic_that_does_not_run_is_taken_back() -> None:
+    crashed = harnessed().fails(test_logic="assert 3 == 2").says(fix(1)).crashes()
+    assert crashed.session.code == Solution(TOOL)
+    assert isinstance(crashed.session, ToolSession)
+    assert crashed.session.script_run == RunOutcome(exit_status=0, stdout="2\n")
+    unbuilt = harnessed().fails(test_logic="assert 3 == 2").says(fenced("import yaml\n" + TOOL))
+    unbuilt.build_fails("conflict")
+    assert unbuilt.state is State.DONE
+    assert unbuilt.session.code == Solution(TOOL)
 
 
 def test_a_repair_of_logic_that_changes_nothing_is_the_end() -> None:
