@@ -114,6 +114,13 @@ _MISSING = {"int": '"Int64"', "bool": '"boolean"'}
 """What of pandas may be missing; its bool would take what is missing for True."""
 
 
+_TYPES = {
+    "regex": ("str",),
+    **dict.fromkeys(("greater_than", "less_than", "between"), ("int", "float")),
+}
+"""Types of columns that a check is for; any if it is not here."""
+
+
 def schema_code(sample: Sample, checks: Iterable[Check]) -> str:
     """Return a Pandera schema of a sample's columns as code that runs; it names `schema`."""
     checks = tuple(checks)
@@ -132,9 +139,14 @@ def _column_line(column: Column, checks: tuple[Check, ...]) -> str:
     dtype = _DTYPES.get(column.type, "None")
     if nullable:
         dtype = _MISSING.get(dtype, dtype)
-    terms = [term for check in mine if (term := _term(check))]
+    terms = [term for check in mine if _suits(check, column) and (term := _term(check))]
     given = f", checks=[{', '.join(terms)}]" if terms else ""
     return f"{column.name!r}: pa.Column({dtype}, nullable={nullable}{given}),"
+
+
+def _suits(check: Check, column: Column) -> bool:
+    """False if the check is none for values of that type: it would refuse them all."""
+    return column.type in _TYPES.get(check.kind, (column.type,))
 
 
 def _term(check: Check) -> str | None:

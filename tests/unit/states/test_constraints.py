@@ -118,6 +118,24 @@ def test_each_check_refuses_what_breaks_it(column: str, values: list[Any]) -> No
         schema(CHECKS).validate(pd.DataFrame({**GOOD, column: values}))
 
 
+@pytest.mark.parametrize(
+    ("column", "kind", "arguments"),
+    [
+        ("count", "regex", (r"\d+",)),
+        ("at", "regex", ("2026",)),
+        ("odd", "regex", (".*",)),
+        ("at", "greater_than", (0,)),
+        ("Unit ", "less_than", (9,)),
+        ("odd", "between", (0, 1)),
+    ],
+)
+def test_a_check_that_is_none_for_the_type_of_its_column_refuses_nothing(
+    column: str, kind: str, arguments: tuple[Any, ...]
+) -> None:
+    misplaced = Check(constraint="", column=column, kind=kind, arguments=arguments)
+    schema([*CHECKS, misplaced]).validate(pd.DataFrame(GOOD))
+
+
 def test_not_null_refuses_gaps() -> None:
     import pandera.errors
 
