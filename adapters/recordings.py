@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from codetape.engine import codec
-from codetape.engine.tape import Source, read
+from codetape.engine.tape import Source, read, request_of
 from codetape.states.values import ImageSpec, LlmCall, Outcome, RunSpec, Value
 
 NEAREST = 3
@@ -60,12 +59,10 @@ def recordings(source: Source, session: str) -> Iterator[Recording]:
     """
     for record in read(source, session):
         if record.request_key is not None and record.event.outcome is not None:
-            body = source.get_blob(record.request_key).decode()
-            asked = _asked(codec.unpack_json(body, source.get_blob))
-            yield Recording(record.seq, asked, record.event.outcome)
+            yield Recording(record.seq, _given(request_of(source, record)), record.event.outcome)
 
 
-def _asked(body: Mapping[str, Any]) -> Value:
+def _given(body: Mapping[str, Any]) -> Value:
     """Return what an adapter was given for a request as it was stored."""
     if "call" in body:
         return LlmCall.model_validate(body["call"])

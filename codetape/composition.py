@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from codetape.engine import codec
 from codetape.engine.boundary import Boundary
 from codetape.engine.ports import EventStore, Llm, Sandbox
-from codetape.engine.tape import read
+from codetape.engine.tape import read, request_of
 from codetape.states.job import Job
 from codetape.states.packages import name_of
 from codetape.states.values import Answer, CallFailure
@@ -145,15 +144,8 @@ def answered(store: EventStore, session: str) -> dict[str, int]:
     kinds: Counter[str] = Counter()
     for record in read(store, session):
         if record.request_key and isinstance(record.event.outcome, Answer | CallFailure):
-            body = request_body(store, record.request_key)
-            kinds[body["call"]["kind"]] += 1
+            kinds[request_of(store, record)["call"]["kind"]] += 1
     return dict(kinds)
-
-
-def request_body(store: EventStore, key: str) -> dict[str, Any]:
-    """Return a request as it was made, from the tape."""
-    body = codec.unpack_json(store.get_blob(key).decode(), store.get_blob)
-    return dict(body)
 
 
 def boundary_for(job: Job) -> Boundary:

@@ -13,7 +13,7 @@ from typing import Any
 from codetape import composition, learning, saving, shapes, validation
 from codetape.both import both
 from codetape.engine.ports import EventStore, Sandbox
-from codetape.engine.tape import Recorded, read
+from codetape.engine.tape import Recorded, read, request_of
 from codetape.engines import standing
 from codetape.notebook import folded, table
 from codetape.running import run_solution
@@ -205,7 +205,7 @@ class Result:
         turns: list[dict[str, str]] = []
         for record in self.records:
             if record.request_key and isinstance(answer := record.event.outcome, Answer):
-                body = composition.request_body(self.store, record.request_key)
+                body = request_of(self.store, record)
                 turns += [_turn(message) for message in body["call"]["messages"]]
                 turns.append({"role": "assistant", "content": answer.text or ""})
         return tuple(turns)

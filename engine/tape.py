@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from codetape.engine import codec
 from codetape.engine.chain import GENESIS, chained
@@ -46,16 +47,30 @@ def read(store: Source, session: str, after: int = 0) -> Iterator[Recorded]:
         yield _recorded(store, row)
 
 
+def request_of(store: Source, record: Recorded) -> dict[str, Any]:
+    """Return what was asked for before an event that has a request. Raises DamagedTape."""
+    with _blamed(record.session, record.seq):
+        body = store.get_blob(str(record.request_key)).decode()
+        return dict(codec.unpack_json(body, store.get_blob))
+
+
 def _recorded(store: Source, row: StoredEvent) -> Recorded:
-    try:
+    with _blamed(row.session, row.seq):
         event = codec.unpack_event(row.name, row.version, row.data, store.get_blob)
+    return _as_recorded(row, event)
+
+
+@contextmanager
+def _blamed(session: str, seq: int) -> Iterator[None]:
+    """Say of a blob that is gone or damaged to which event it belongs."""
+    try:
+        yield
     except KeyError as missing:
-        raise DamagedTape(row.session, row.seq, f"blob {missing} is gone") from missing
+        raise DamagedTape(session, seq, f"blob {missing} is gone") from missing
     except codec.UnreadableEvent:
         raise
     except ValueError as damage:
-        raise DamagedTape(row.session, row.seq, str(damage)) from damage
-    return _as_recorded(row, event)
+        raise DamagedTape(session, seq, str(damage)) from damage
 
 
 def _as_recorded(row: StoredEvent, event: Event) -> Recorded:

@@ -13,7 +13,7 @@ from codetape.adapters.llm.recorded import RecordedLlm
 from codetape.adapters.recordings import Recording, differing, recordings
 from codetape.adapters.sandbox.recorded import RecordedSandbox
 from codetape.adapters.store.memory import MemoryStore
-from codetape.engine.ports import Llm, LlmError, SandboxBroken
+from codetape.engine.ports import DamagedTape, Llm, LlmError, SandboxBroken
 from codetape.states.values import (
     Answer,
     BuildFailure,
@@ -119,6 +119,15 @@ def test_a_tape_is_recordings_of_all_that_was_asked() -> None:
     assert kinds.count("run of tests") == 3
     assert kinds.count("code call") == 3
     assert len(kinds) == sum(row.request_key is not None for row in store.read(ID))
+
+
+def test_what_was_asked_and_is_gone_is_damage_of_its_event() -> None:
+    store = MemoryStore()
+    played(LONG, store)
+    first = next(row for row in store.read(ID) if row.request_key)
+    del store._blobs[str(first.request_key)]
+    with pytest.raises(DamagedTape, match=f"at event {first.seq}: blob .* is gone"):
+        list(recordings(store, ID))
 
 
 def test_lines_are_compared_whatever_their_order() -> None:
