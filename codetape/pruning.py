@@ -26,7 +26,10 @@ def age(text: str) -> timedelta:
     match = _AGE.match(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is no age; write 90m, 12h, 30d or 8w")
-    return timedelta(**{_UNITS[match[2]]: float(match[1])})
+    try:
+        return timedelta(**{_UNITS[match[2]]: float(match[1])})
+    except OverflowError:
+        raise ValueError(f"{text!r} is longer than time can be told") from None
 
 
 def choose(
@@ -49,7 +52,7 @@ def choose(
         for row in rows
         if row not in newest
         and (not allowed or row.state in allowed)
-        and (older_than is None or _moment(row) < now - older_than)
+        and (older_than is None or now - _moment(row) > older_than)
     }
     reasons: dict[str, str] = {row.id: "it is running" for row in rows if row.owner}
     _keep_parents(rows, meant, reasons)
@@ -69,8 +72,8 @@ def _keep_parents(rows: Sequence[SessionRow], meant: set[str], reasons: dict[str
         if row.id in meant and row.id not in reasons:
             continue
         fork, parent = row.id, row.parent
-        while parent in parents:
-            reasons.setdefault(parent, f"its fork {fork} stays")
+        while parent in parents and parent not in reasons:  # else it has had its turn
+            reasons[parent] = f"its fork {fork} stays"
             fork, parent = parent, parents[parent]
 
 

@@ -5,6 +5,7 @@ Closing a second descriptor of a file would drop every lock that SQLite holds on
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -35,7 +36,7 @@ def make_private(path: Path) -> None:
 
     SQLite gives its sidecar files the mode of the file. Raises OSError.
     """
-    path = path.resolve()  # where a link leads to nothing yet, SQLite would make what it names
+    path = _resolved(path)  # where a link leads to nothing yet, SQLite would make what it names
     if path.exists():
         return
     _make_folders(path.parent)
@@ -45,6 +46,13 @@ def make_private(path: Path) -> None:
         pass  # another process was faster
     except PermissionError:  # some systems keep mknod for the superuser
         _make_by_opening(path)
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except RuntimeError as loop:  # what Python before 3.13 calls a link that leads to itself
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from loop
 
 
 def _make_by_opening(path: Path) -> None:

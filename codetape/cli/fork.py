@@ -65,7 +65,9 @@ def command(
         tape, fault = open_intact(opened, find_session(opened, session))
         if fault and at > len(tape):
             raise intact_until(tape, fault)
-        new = _forked(tape, at, [*sets, *([f"model={model}"] if model else [])], outcome)
+        new = _forked(
+            tape, at, [*sets, *([f"model={model}"] if model is not None else [])], outcome
+        )
         name, shown = short(new.id), screen()
         shown.line(f"Session {new.id} begins with events 1 to {at} of {tape.id}.", "good")
         shown.fields(

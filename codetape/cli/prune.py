@@ -25,7 +25,7 @@ def _age(_: click.Context, option: click.Parameter, given: str | None) -> timede
     from codetape.pruning import age
 
     try:
-        return age(given) if given else None
+        return None if given is None else age(given)
     except ValueError as error:
         raise click.BadParameter(str(error), param=option) from None
 

@@ -25,11 +25,19 @@ EVENT = click.IntRange(min=1)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def _named(_: click.Context, option: click.Parameter, given: str | None) -> str | None:
+    """Refuse an empty name: a variable that is not set may not mean the usual store, and prune it."""
+    if given is not None and not given.strip():
+        raise click.BadParameter("it is empty", param=option)
+    return given
+
+
 def store_option(function: F) -> F:
     """Add --store."""
     return click.option(
         "--store",
         metavar="FILE",
+        callback=_named,
         help="The file of the tapes.  [default: $CODETAPE_STORE, else ./codetape.db]",
     )(function)
 

@@ -50,6 +50,13 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     assert filesystem_of(link / "tape.db") == filesystem_of(Path("/proc/self/tape.db"))
 
 
+def test_a_link_that_leads_to_itself_is_an_error_with_its_name(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(link)
+    with pytest.raises(OSError, match="link"):
+        make_private(link)
+
+
 @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "9p", "virtiofs", "fuse.sshfs", "ceph"])
 def test_machines_share(kind: str) -> None:
     assert is_shared(kind)

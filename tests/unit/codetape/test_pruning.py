@@ -89,3 +89,12 @@ def test_ages(text: str, seconds: float) -> None:
 def test_what_is_no_age(text: str) -> None:
     with pytest.raises(ValueError, match="is no age; write 90m, 12h, 30d or 8w"):
         age(text)
+
+
+def test_nothing_is_older_than_an_age_before_all_calendars() -> None:
+    assert choose([OLD, NEW], NOW, older_than=age("200000w")).gone == ()
+
+
+def test_sessions_that_are_forks_of_each_other_end_no_walk() -> None:
+    rows = [row("a", 9, parent="b"), row("b", 8, parent="a"), row("c", 7, "running", parent="b")]
+    assert choose(rows, NOW, keep=0).gone == ()
