@@ -27,7 +27,7 @@ from codetape.testing.cycles import cycles, longest
 from codetape.testing.features import features_of
 from codetape.testing.findings import Exploration, Finding, Order, Place, places
 from codetape.testing.moves import SAID, Move, Moves, answers_to_a_pause
-from codetape.testing.playing import opened, played
+from codetape.testing.playing import opening, played
 from codetape.testing.reads import Path, number_at, numbers_read
 
 _COLUMN = Column(name="value", type="float", nullable=True)
@@ -144,7 +144,7 @@ class _Walk:
 
     def open(self, job: Job) -> None:
         """Begin a session with this job."""
-        step = opened(self.workflow, job)
+        step = opening(self.workflow, job)
         if after := self.step(step.before, step.event):
             self.meet(after)
 

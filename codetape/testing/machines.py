@@ -21,10 +21,9 @@ from codetape.states.job import Job
 from codetape.states.session import Session
 from codetape.states.workflow import AUTOCODER, Workflow
 from codetape.testing.answering import Bodies
-from codetape.testing.bringing import outcome
 from codetape.testing.chance import Chance
 from codetape.testing.invariants import check, it_always_waits_for_something, refuses
-from codetape.testing.playing import Step, Trace, advanced, opened
+from codetape.testing.playing import LONGEST_TRACE, Step, Trace, advanced, going_on, opened
 from codetape.testing.strategies import jobs, outside_events
 
 
@@ -64,13 +63,8 @@ class WorkflowMachine(RuleBasedStateMachine):
         note(repr(self.steps[-1]))
 
     def _go_on(self, chance: Chance) -> None:
-        if event := self.workflow.settle(self.session):
-            self.add(Step(self.session, event, self.session))
-            return
-        request = chance.one(self.workflow.wanted(self.session))
-        brought = outcome(chance, request, self.bodies)
-        event = self.workflow.interpret(request, brought)
-        self.add(Step(self.session, event, self.session, request, brought))
+        if step := going_on(self.workflow, self.session, chance, self.bodies):
+            self.add(step)
 
     @precondition(lambda self: bool(self.steps) and not self.session.done)
     @rule(event=outside_events())
@@ -101,8 +95,9 @@ class WorkflowMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Check the whole session, to its end."""
         chance = Chance(())
-        while self.steps and self.may_go_on:
-            self._go_on(chance)
+        for _ in range(LONGEST_TRACE):  # rules that stand still or turn in circles have no end
+            if self.may_go_on:
+                self._go_on(chance)
         if self.steps and self.session.done:
             check(self.trace, self.workflow)
 

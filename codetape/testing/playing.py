@@ -46,11 +46,16 @@ class Step:
 Trace = tuple[Step, ...]
 
 
-def opened(workflow: Workflow, job: Job) -> Step:
-    """The first step of a session."""
+def opening(workflow: Workflow, job: Job) -> Step:
+    """The first step of a session, not yet advanced."""
     blank = workflow.blank("s")
     event = e.SessionOpened(job=job, workflow=workflow.name, rules=workflow.rules)
-    return advanced(workflow, Step(blank, event, blank))
+    return Step(blank, event, blank)
+
+
+def opened(workflow: Workflow, job: Job) -> Step:
+    """The first step of a session."""
+    return advanced(workflow, opening(workflow, job))
 
 
 def played(
@@ -60,7 +65,8 @@ def played(
     workflow: Workflow = AUTOCODER,
     bodies: Bodies | None = None,
 ) -> Trace:
-    """Play a session from its opening to its end, or to a pause that nobody ends.
+    """Play a session from its opening to its end, to a pause that nobody ends, or to where it waits
+    for nothing, which `check` finds.
 
     What is in flight may finish in any order. `posted` are events from outside, by their place;
     `bodies` are what a model says to kinds of one's own. Rules that never end are left after
@@ -73,8 +79,11 @@ def played(
             if chance.one([True, False]):
                 break
             event = _decision(session, chance)
-        event = event or workflow.settle(session)
-        step = Step(session, event, session) if event else _asked(workflow, session, chance, bodies)
+        step = (
+            Step(session, event, session) if event else going_on(workflow, session, chance, bodies)
+        )
+        if step is None:
+            break
         steps.append(advanced(workflow, step))
     return tuple(steps)
 
@@ -85,8 +94,15 @@ def _decision(session: Session, chance: Chance) -> e.Event:
     return e.Resumed(budget=Budget(), allow=allow, deny=deny)
 
 
-def _asked(workflow: Workflow, session: Session, chance: Chance, bodies: Bodies | None) -> Step:
-    request = chance.one(workflow.wanted(session))
+def going_on(
+    workflow: Workflow, session: Session, chance: Chance, bodies: Bodies | None
+) -> Step | None:
+    """What follows by itself, else what a request brings, not yet advanced; None if nothing does."""
+    if event := workflow.settle(session):
+        return Step(session, event, session)
+    if not (wanted := workflow.wanted(session)):
+        return None
+    request = chance.one(wanted)
     brought = outcome(chance, request, bodies)
     return Step(session, workflow.interpret(request, brought), session, request, brought)
 
