@@ -13,7 +13,6 @@ Tapes of workflows of one's own need those: name them in the configuration of py
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ import pytest
 
 if TYPE_CHECKING:
     from codetape.replay.drift import Report
+    from codetape.states.workflow import Workflow
 
 SUFFIX = ".tape.jsonl"
 
@@ -33,6 +33,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type="linelist",
         default=[],
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the mark known that stands in the contract suites: where marks are strict, too."""
+    config.addinivalue_line("markers", "slow: takes seconds, or needs much of the machine")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> TapeFile | None:
@@ -91,6 +96,10 @@ def _told(report: Report) -> str:
     return "\n".join(lines)
 
 
-def _workflow(name: str) -> Any:
-    module, _, attribute = name.partition(":")
-    return getattr(import_module(module), attribute)
+def _workflow(name: str) -> Workflow:
+    from codetape.own import find
+
+    try:
+        return find(name)[0]
+    except ValueError as error:
+        pytest.fail(f"codetape_workflows: {error}", pytrace=False)

@@ -35,9 +35,10 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)  # noqa: PLE0605 - it is a list of names, made of the table above
 
 _CONTRACTS = (
-    *("llms", "sandbox_files", "sandbox_isolation", "sandbox_limits", "sandbox_reports"),
-    *("sandbox_runs", "sandboxes", "store_cases", "store_forks", "store_leases", "store_tapes"),
-    *("stores", "invariants", "autocoder_invariants", "machines"),
+    *("llms", "sandbox_files", "sandbox_floods", "sandbox_harm", "sandbox_isolation"),
+    *("sandbox_limits", "sandbox_reports", "sandbox_runs", "sandboxes", "store_cases"),
+    *("store_forks", "store_leases", "store_tapes", "stores"),
+    *("invariants", "autocoder_invariants", "machines"),
 )
 """The modules that assert."""
 

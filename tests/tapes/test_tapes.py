@@ -97,3 +97,19 @@ def test_without_tapes_nothing_of_codetape_is_loaded(tmp_path: Path) -> None:
     )
     done = pytest_run(tmp_path, "-p", "no:hypothesispytest")
     assert done.returncode == 0, done.stdout
+
+
+def test_the_contract_suites_can_be_collected_where_marks_are_strict(tmp_path: Path) -> None:
+    text = "from codetape.testing import SandboxContract\n\n\ndef test_it():\n    pass\n"
+    (tmp_path / "test_it.py").write_text(text)
+    done = pytest_run(tmp_path, "--strict-markers", "-W", "error")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", ["nowhere:RULES", "pathlib:Path", "pathlib"])
+def test_a_workflow_that_is_none_is_told_in_one_line(happy: Path, name: str) -> None:
+    done = pytest_run(happy.parent, "-o", f"codetape_workflows={name}")
+    assert done.returncode == 1
+    assert f"codetape_workflows: {name}: " in done.stdout
+    assert "Traceback" not in done.stdout
+    assert "pytest_plugin.py" not in done.stdout
