@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +14,7 @@ from codetape.cli.text import one_line
 
 if TYPE_CHECKING:
     from codetape.engine.ports import EventStore, SessionRow
+    from codetape.states.session import Totals
 
 NEWEST = 50
 """So many sessions are listed."""
@@ -35,8 +37,9 @@ HEADERS = (
     metavar="N",
     help="List the N that changed last; 0 lists all.",
 )
+@click.option("--json", "as_json", is_flag=True, help="Print them as one JSON array.")
 @store_option
-def command(limit: int, store: str | None) -> None:
+def command(limit: int, store: str | None, *, as_json: bool) -> None:
     """List the sessions of a store, the newest last, and below each one its forks.
 
     Calls, tokens and cost are what a session has paid itself; what a fork has inherited is counted
@@ -50,7 +53,12 @@ def command(limit: int, store: str | None) -> None:
     with reading(store) as opened:
         every = opened.sessions()
         newest = sorted(every, key=lambda row: row.updated_at)[-limit:] if limit else every
-        rows = [_row(opened, row, depth) for row, depth in as_tree(every, newest)]
+        listed = as_tree(every, newest)
+        if as_json:
+            facts = [_facts(opened, row) for row, _ in listed]
+            click.echo(json.dumps(facts, indent=2))
+            return
+        rows = [_row(opened, row, depth) for row, depth in listed]
     if not rows:
         shown.line("The store has no session yet.")
         return
@@ -88,15 +96,44 @@ def _row(store: EventStore, row: SessionRow, depth: int) -> tuple[str, ...]:
     return (*head, *_paid(store, row), _last(store, row), ago(row.updated_at))
 
 
-def _paid(store: EventStore, row: SessionRow) -> tuple[str, str, str]:
-    from codetape.cli.text import money
+def _facts(store: EventStore, row: SessionRow) -> dict[str, Any]:
+    """A session as JSON has it; null is unknown or not there. What is damaged has no totals."""
+    paid = _totals(store, row)
+    return {
+        "session": row.id,
+        "name": row.name,
+        "workflow": row.workflow,
+        "state": row.state,
+        "running": row.owner,
+        "events": row.seq,
+        "last_event": _last(store, row),
+        "parent": row.parent,
+        "parent_seq": row.parent_seq,
+        "model_calls": paid.calls if paid else None,
+        "input_tokens": paid.input_tokens if paid else None,
+        "output_tokens": paid.output_tokens if paid else None,
+        "cost_usd": paid.cost if paid else None,
+        "started_at": row.started_at,
+        "updated_at": row.updated_at,
+    }
+
+
+def _totals(store: EventStore, row: SessionRow) -> Totals | None:
+    """What a session has paid itself; None if it is damaged: the others are listed all the same."""
     from codetape.engine.ports import DamagedTape
     from codetape.replay.totals import own_totals
 
     try:
-        paid = own_totals(store, row)
+        return own_totals(store, row)
     except DamagedTape:
-        return "", "", ""  # the other sessions can be listed all the same
+        return None
+
+
+def _paid(store: EventStore, row: SessionRow) -> tuple[str, str, str]:
+    from codetape.cli.text import money
+
+    if (paid := _totals(store, row)) is None:
+        return "", "", ""
     return str(paid.calls), f"{paid.input_tokens + paid.output_tokens:,}", money(paid.cost)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--code", is_flag=True, help="The newest code.")
 @click.option("--tests", is_flag=True, help="The newest test file.")
 @click.option("--prompts", is_flag=True, help="What the model was asked, and what it said.")
+@click.option("--json", is_flag=True, help="The result as one JSON object, as generate prints it.")
 @save_option
 @store_option
 def command(
@@ -51,7 +53,7 @@ def command(
         raise click.UsageError(
             f"give one of --{' and --'.join(chosen)}", click.get_current_context()
         )
-    shown = screen()
+    shown = screen(sys.stderr if views["json"] else sys.stdout)
     with reading_tape(session, store) as (source, found):
         result, heading = load(source, found, at)
         _VIEWS[chosen[0]](shown, result, heading)
@@ -158,10 +160,17 @@ def _prompts(shown: Screen, result: Result, _: str) -> None:
         shown.line()
 
 
+def _json(_: Screen, result: Result, __: str) -> None:
+    from codetape.cli import report
+
+    click.echo(report.as_json(result))
+
+
 _VIEWS: dict[str, Callable[[Screen, Result, str], None]] = {
     "summary": _summary,
     "events": show_events,
     "code": _code,
     "tests": _tests,
     "prompts": _prompts,
+    "json": _json,
 }

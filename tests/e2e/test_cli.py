@@ -127,6 +127,9 @@ WRONG = {
     "no input name": (request("--input", "help:int"), "'help' cannot be the name of an option"),
     "not utf-8": (["generate", "\udcff", "--model", demo.MODEL], "it is not UTF-8"),
     "no store": (["sessions"], "there is no store codetape.db yet"),
+    "empty store": (["prune", "--keep", "0", "--store", ""], "Invalid value for '--store'"),
+    "empty age": (["prune", "--keep", "0", "--older-than", ""], "'' is no age"),
+    "endless age": (["prune", "--older-than", f"{10**12}w"], "is longer than time can be told"),
     "no session name": (["run"], "Missing argument 'SESSION'"),
 }
 
@@ -295,6 +298,17 @@ def test_sessions(tape: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert only.split()[6:8] == ["unknown", "tests_passed"]
 
 
+def test_sessions_as_json(tape: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "sessions", "--json", "--store", tape)
+    (only,) = json.loads(out)
+    assert code == 0
+    assert only["name"] == "generate"
+    assert (only["events"], only["model_calls"], only["cost_usd"]) == (11, 5, None)
+    assert (only["parent"], only["running"]) == (None, None)
+    _, out, _ = run(capsys, "show", "last", "--json", "--store", tape)
+    assert json.loads(out)["session"] == only["session"]
+
+
 def test_store_is_found_by_its_variable(
     tape: str, outside: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,6 +331,7 @@ def test_show(tape: str, capsys: pytest.CaptureFixture[str]) -> None:
         ("--code", demo.RIGHT),
         ("--tests", "def test_gap_is_no_reading():"),
         ("--prompts", "--- assistant ---"),
+        ("--json", '"success": true'),
     ],
 )
 def test_views(view: str, said: str, tape: str, capsys: pytest.CaptureFixture[str]) -> None:
