@@ -73,6 +73,12 @@ def test_fork_says_how_to_go_on(run: Run) -> None:
     assert "with another max_iterations" in out
 
 
+def test_an_empty_model_is_not_the_one_of_before(run: Run) -> None:
+    code, _, err = run("fork", "last", "--at", "4", "--model", "")
+    assert code == 2
+    assert "model: it is empty" in err
+
+
 def test_forks_stand_below_their_parents(run: Run) -> None:
     one = forked(run, "--at", "4")
     two = forked(run, "--at", "6", "--model", "scripted/demo")
