@@ -17,7 +17,7 @@ from codetape.engine.codec import Asked
 from codetape.engine.flights import Flight, Flights
 from codetape.engine.ports import Clock, EventStore, LeaseLost, Llm, Sandbox
 from codetape.engine.tape import Recorded, Writer, read
-from codetape.states.events import Event, Paused, Resumed, SessionOpened
+from codetape.states.events import Event, Forked, Paused, Resumed, SessionOpened
 from codetape.states.job import Job
 from codetape.states.session import Session
 from codetape.states.workflow import Workflow
@@ -87,19 +87,23 @@ class Engine:
     async def resume(self, session_id: str, resumed: Resumed | None = None) -> Session:
         """Go on from the end of a tape. A session that is done comes back as it is.
 
-        `resumed` says with which budget, and what becomes of packages that were held.
+        `resumed` says with which budget, and what becomes of packages that were held. It is recorded
+        after a pause; and where a process died, if the table has a row for it: who counts such deaths
+        can see them. A fork that was not run yet has lost nobody.
         """
         lease = self._store.acquire(session_id, self._owner)
-        session, head = self._workflow.blank(session_id), ""
+        session, head, last = self._workflow.blank(session_id), "", ""
         try:
             for record in read(self._store, session_id):
                 session, head = self._workflow.advance(session, record.event), record.hash
+                last = record.event.name
         except BaseException:
             self._store.release(lease)
             raise
         writer = Writer(self._store, self._workflow, self._clock, lease, head)
         async with self._held(writer):
-            if session.paused and not session.done:
+            known = Resumed.name in self._workflow.machine.accepts(session.state)
+            if not session.done and (session.paused or (known and last != Forked.name)):
                 session = self._record(writer, session, resumed or Resumed())
             return await self._run(writer, session)
 

@@ -19,6 +19,10 @@ Verdict = tuple[FailureClass, str]
 NOT_TRUSTED = "ResultsNotTrusted"
 """The type of the problem of a report that proves of itself that its results are worth nothing."""
 
+NOTHING = Problem(type="NoTestsRan", message="no test was executed")
+ASYNC = "async def functions are not natively supported"
+"""How pytest begins what it says of an async test that no plugin takes."""
+
 
 def label_of(problem: Problem, imports: tuple[str, ...], collecting: bool) -> Verdict:
     """Return the label that evidence gives to an exception, with the reason; UNKNOWN if none does."""
@@ -30,13 +34,31 @@ def label_of(problem: Problem, imports: tuple[str, ...], collecting: bool) -> Ve
         return RESOURCE, "the disk of the sandbox is full"
     if problem.type == "RuntimeError" and problem.message == "can't start new thread":
         return RESOURCE, "the limit of processes and threads was reached"
-    if problem.type == "FixtureLookupError":
-        return TEST_ERROR, "the test asks for a fixture that does not exist"
+    if because := _test_verdict(problem):
+        return TEST_ERROR, because
     if problem.type == "EOFError" and _place(problem) == "solution":
         return LOGIC, "the solution waits for input on stdin, which is empty"
     if collecting:
         return _collection_verdict(problem)
     return UNKNOWN, ""
+
+
+def _test_verdict(problem: Problem) -> str:
+    """What is wrong with a test by itself, whatever the code does; empty if nothing is known to be."""
+    if problem.type == "FixtureLookupError":
+        return (
+            "the test asks for a fixture that does not exist, and no plugin brings one: "
+            "leave the parameter out and make in the test what it needs"
+        )
+    if problem.type == "Failed" and problem.message.startswith(ASYNC):
+        return "no plugin runs async tests here: make it a plain function that calls asyncio.run"
+    if problem.type == "FileNotFoundError" and "/var/inputs/" in problem.message:
+        places = {frame.place for frame in problem.frames}
+        if "tests" in places and "solution" not in places:
+            return "the test itself reads a file that is not there; it has to make what it reads"
+    if problem.type == NOTHING.type:
+        return "no test of the file was executed, and one that is skipped proves nothing"
+    return ""
 
 
 def _import_verdict(problem: Problem, imports: tuple[str, ...]) -> Verdict | None:

@@ -22,6 +22,9 @@ def ending(s: Session, event: e.Event) -> Ending:
             return Ending(FailureClass.STUCK, _stuck(s))
         case e.Cancelled():
             return Ending(FailureClass.CANCELLED, f"cancelled by {event.by}")
+        case e.Resumed():
+            why = f"the process that ran the session ended {s.crashes} times in a row at this point"
+            return Ending(FailureClass.INFRASTRUCTURE, f"{why}; a fork may try again")
         case e.CallFailed():
             return Ending(FailureClass.MODEL, f"the model gave no answer: {event.failure.message}")
         case e.AnswerRejected():

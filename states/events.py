@@ -369,7 +369,7 @@ class Paused(Event):
 
 
 class Resumed(Event):
-    """Somebody goes on; `budget` replaces the old one where it is set.
+    """Somebody goes on, after a pause or a crash; `budget` replaces the old one where it is set.
 
     `allow` and `deny` decide on the packages that were held.
     """

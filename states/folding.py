@@ -45,17 +45,23 @@ def folded(session: Session, event: e.Event) -> Session:
 
 
 def paid(s: S, event: e.Event) -> S:
-    """Count what the outcome cost, and let a usable answer end the counting of failures."""
+    """Count what the outcome cost, and let it end the counting of failures."""
     outcome = event.outcome
     if outcome is None:
         return s
     seconds = s.seconds + (outcome.seconds or 0.0)
     if not isinstance(outcome, Answer):
-        return replace(s, seconds=seconds)
+        return replace(s, seconds=seconds, crashes=0)
     totals = _added(s.totals, outcome)
     answered: dict[str, Any] = {} if isinstance(event, e.AnswerRejected) else _USABLE
     return replace(
-        s, seconds=seconds, totals=totals, call_failures=0, call_failure=None, **answered
+        s,
+        seconds=seconds,
+        crashes=0,
+        totals=totals,
+        call_failures=0,
+        call_failure=None,
+        **answered,
     )
 
 
@@ -358,8 +364,10 @@ def _paused(s: Session, event: e.Paused) -> Session:
 
 
 def _resumed(s: Session, event: e.Resumed) -> Session:
+    """Who resumes a session that nobody has paused tells that the process which ran it has died."""
     job = s.job if event.budget is None else s.job.model_copy(update={"budget": event.budget})
-    return replace(_decided(s, event), job=job, paused=None, held=None)
+    crashes = s.crashes + (s.paused is None)
+    return replace(_decided(s, event), job=job, crashes=crashes, paused=None, held=None)
 
 
 def _decided(s: Session, event: e.Resumed) -> Session:

@@ -18,6 +18,9 @@ ANSWERS = 2
 BLAMED = frozenset({"conflict", "unknown_package", "unknown_system_package", "command"})
 """Causes of a failed build that other code, or other wishes, would change."""
 
+CRASHES = 5
+"""How often in a row the process may die before a request has its outcome."""
+
 HOPELESS = frozenset({"disk", "timeout"})
 """Causes of a failed build that are the same the next time."""
 
@@ -123,3 +126,8 @@ def answer_repair_left(s: Session) -> bool:
 def call_retry_left(s: Session) -> bool:
     """The call may succeed later and was not made too often, or another model has taken over."""
     return s.call_failure is None or not is_given_up(s)
+
+
+def host_keeps_dying(s: Session) -> bool:
+    """What is asked for has brought down the process that asks, again and again."""
+    return s.crashes >= CRASHES

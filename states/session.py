@@ -157,6 +157,7 @@ class Session:
     call_failure: CallFailure | None = None
     given_up: int = 0  # models that gave no answer; a fallback took over
     broken: int = 0
+    crashes: int = 0  # ends of the process that ran the session, since the last outcome
     sandbox_missing: bool = False
     comes_back: bool = False  # what kept the tests from being collected had been repaired before
     totals: Totals = field(default_factory=Totals)

@@ -84,6 +84,7 @@ TABLE = (
     Row("cancelled",           ALIVE,          DONE),
     *(Row("budget_spent", state, state) for state in ASKING),
     *(Row("paused",       state, state) for state in ALIVE),
+    Row("resumed",             ALIVE,          DONE,           (guards.host_keeps_dying,)),
     *(Row("resumed",      state, state) for state in ALIVE),
     *(Row("noted",        state, state) for state in ALIVE),
     *(Row("forked",       state, state) for state in ALIVE),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from codetape.states import events as e
 from codetape.states.classify import (
+    NOTHING,
     collection_failure,
     failures_of,
     limit_problem,
@@ -25,8 +26,6 @@ from codetape.states.values import (
 
 WHOLE_RUN = "(run)"
 """The test id of a failure that belongs to no single test."""
-
-NOTHING = Problem(type="NoTestsRan", message="no test was executed")
 
 
 def verdict(spec: RunSpec, run: RunOutcome) -> e.Event:

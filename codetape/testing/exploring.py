@@ -161,6 +161,7 @@ class _Walk:
                 self.told.add(kind)
                 forks = (e.Forked(parent="another", seq=1, job=job) for job in self.jobs)
                 self.hear(session, (*SAID, *forks))
+                self.die(session)
 
     def next(self) -> tuple[Key, Session]:
         """Take what is newest, and every other time what has waited longest."""
@@ -202,6 +203,14 @@ class _Walk:
         for event in events:
             if after := self.step(session, event):
                 self.meet(after)
+
+    def die(self, session: Session) -> None:
+        """Let the process that runs it die again and again, until the rules have enough."""
+        for _ in range(HIGHEST):
+            after = None if session.done else self.step(session, e.Resumed())
+            if after is None:
+                return
+            session = after
 
     def meet(self, session: Session) -> Key:
         """Put a session into the queue if none like it was met before."""

@@ -110,7 +110,9 @@ def test_g4_killed_at_any_event_it_ends_the_same(
     event: int, killed: Path, models: list[ScriptedLlm], capsys: pytest.CaptureFixture[str]
 ) -> None:
     check_resumed(killed / f"{event}.db", event, models)
-    assert path_in(capsys.readouterr().out) == PATH[event:]
+    path = path_in(capsys.readouterr().out)
+    assert path[1:] == PATH[event:]
+    assert path[:1] == [line for line in path if line.endswith(" resumed")]
 
 
 @pytest.mark.bubblewrap

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import closing
@@ -15,16 +17,22 @@ from codetape.adapters.llm.scripted import ScriptedLlm
 from codetape.adapters.sandbox.fake import FakeSandbox, broke
 from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.store.sqlite import SqliteStore
+from codetape.adapters.system import FixedClock
 from codetape.cli.stores import find_session
 from codetape.engine import codec
+from codetape.engine.loop import Engine
 from codetape.engine.ports import DamagedTape, StoreError
 from codetape.engine.tape import Recorded, read
 from codetape.replay.imports import tape_of
 from codetape.replay.reading import open_intact, open_tape
+from codetape.replay.replayer import replay
+from codetape.states import guards
 from codetape.states.events import Noted, Resumed, SandboxBroke
 from codetape.states.job import Budget
-from codetape.states.session import Session
-from codetape.states.values import Answer, FailureClass, LlmCall
+from codetape.states.machine import Machine
+from codetape.states.session import Ending, Session
+from codetape.states.values import Answer, FailureClass, LlmCall, RunOutcome, RunSpec
+from codetape.states.workflow import AUTOCODER
 from tests.support.forks import forked, resumed
 from tests.support.sessions import HAPPY, ID, JOB, ONE_REPAIR, Made, engine, play
 from tests.unit.replay.sessions import LONG, fails, played
@@ -147,6 +155,65 @@ def test_g8_attempts_count_across_crashes() -> None:
     assert runs == 1 + job.sandbox_retries
     assert after.ending
     assert after.ending.failure is FailureClass.INFRASTRUCTURE
+
+
+def dying(store: MemoryStore, session: str = ID) -> FakeSandbox:
+    """Begin a session, or go on with it, in a process that its first run brings down."""
+
+    class Deadly(FakeSandbox):
+        async def run(self, spec: RunSpec) -> RunOutcome:
+            self.runs.append(spec)
+            raise Crash
+
+    sandbox = Deadly()
+    run = engine(store, ScriptedLlm(HAPPY), sandbox)
+    known = session in [row.id for row in store.sessions()]
+    with contextlib.suppress(Crash):
+        asyncio.run(run.resume(session) if known else run.start(session, JOB))
+    return sandbox
+
+
+def test_g8_a_run_that_always_brings_down_the_host_is_not_tried_for_ever() -> None:
+    store = MemoryStore()
+    died = [dying(store) for _ in range(guards.CRASHES)]
+    assert [len(sandbox.runs) for sandbox in died] == [1] * guards.CRASHES
+    assert dying(store).runs == [], "it is the end, and it is said before anything runs"
+    after = open_tape(store, ID)[-1].session
+    assert after.ending
+    assert after.ending.failure is FailureClass.INFRASTRUCTURE
+    assert "5 times in a row" in after.ending.reason
+    assert replay(store, ID).identical
+
+
+def test_g8_what_came_to_an_end_is_forgiven_and_a_fork_may_try_again() -> None:
+    store = MemoryStore()
+    for _ in range(guards.CRASHES):
+        dying(store)
+    before = open_tape(store, ID)
+    assert resumed(store, forked(store, len(before)).id, HAPPY).session.ending == Ending(
+        None, "the tests passed"
+    )
+    assert before[-1].session.crashes == guards.CRASHES - 1
+    assert open_tape(store, "fork00000001")[-1].session.crashes == 0
+
+
+def test_g8_rules_that_know_no_crash_go_on_without_being_told() -> None:
+    table = [row for row in AUTOCODER.machine.table if row.event != "resumed"]
+    rules = dataclasses.replace(AUTOCODER, machine=Machine(table))
+    store = MemoryStore()
+    dying(store)
+    run = Engine(
+        rules, store=store, llm=ScriptedLlm(HAPPY), sandbox=FakeSandbox(), clock=FixedClock()
+    )
+    assert asyncio.run(run.resume(ID)).ending == Ending(None, "the tests passed")
+
+
+def test_g8_a_pause_is_no_crash() -> None:
+    store = MemoryStore()
+    run = engine(store, ScriptedLlm(HAPPY), FakeSandbox())
+    asyncio.run(run.start(ID, JOB.model_copy(update={"budget": Budget(calls=1)})))
+    for _ in range(2 * guards.CRASHES):
+        assert asyncio.run(run.resume(ID)).crashes == 0
 
 
 @pytest.mark.parametrize("seq", range(1, 11))

@@ -162,6 +162,8 @@ WALKS: list[Walk] = [
         for name in ("paused", "resumed", "noted", "forked")
         for state in ALIVE
     ),
+    *(("resumed", state, replace(READY, crashes=4), state) for state in ALIVE),
+    *(("resumed", state, replace(READY, crashes=5), DONE) for state in ALIVE),
 ]
 
 
