@@ -54,7 +54,7 @@ def command(
     \b
     Examples:
       codetape fork last --at 6 --model gpt-4.1
-      codetape fork last --at 9 --set max_iterations=3 --set "prompt=Count the words."
+      codetape fork last --at 9 --set timeout=60 --set "prompt=Count words."
       codetape fork last --at 11 --outcome another-diagnosis.json
     """
     from codetape.cli.screen import screen

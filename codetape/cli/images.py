@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from codetape.adapters.sandbox.kept import Kept, Storeroom
 
 HEADERS = ("key", "kind", "python", "content", "size", "used", "held")
+SPARE = ("python", "kind")
 
 SHORT = 12
 """So many characters of a key stand in a list."""
@@ -42,9 +43,10 @@ def command(context: click.Context) -> None:
     for the same finds it again and does not build. What others have made is neither shown nor touched.
 
     \b
-    Example: codetape images
-             codetape images explain 3f9ab2
-             codetape images prune --dry-run
+    Examples:
+      codetape images
+      codetape images explain 3f9ab2
+      codetape images prune --dry-run
     """
     if context.invoked_subcommand is None:
         context.invoke(list_)
@@ -109,7 +111,7 @@ def explain(image: str, as_json: bool) -> int:
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @json_option
 def prune(unused: float, age: float, dry_run: bool, as_json: bool) -> int:
-    """Remove images and environments that nobody has asked for in a while.
+    """Remove builds that nobody has asked for in a while.
 
     What is in use stays, and so does an image on which one stands that stays. A session that needs
     again what is gone builds it again. Ends with 3 if something could not be removed.
@@ -216,7 +218,7 @@ def _table(kept: list[Kept]) -> None:
     if not kept:
         screen().line("Nothing is kept: no session has built anything here.")
         return
-    screen().table(HEADERS, [_row(one) for one in kept])
+    screen().table(HEADERS, [_row(one) for one in kept], SPARE)
     total = sum(one.size or 0 for one in kept)
     screen().line(f"\n{counted(len(kept), 'build')}, {_size(total)} in all.")
 
@@ -239,7 +241,7 @@ def _tell(gone: list[Kept], failed: dict[str, str], dry_run: bool) -> None:
     if not gone and not failed:
         screen().line("Nothing is to be removed.")
         return
-    screen().table(HEADERS, map(_row, gone))
+    screen().table(HEADERS, map(_row, gone), SPARE)
     for name, reason in failed.items():
         screen().line(f"{name} stays: {reason}", "bad")
     verb = "would be removed" if dry_run else "removed"

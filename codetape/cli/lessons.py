@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from codetape.adapters.store.library import Lesson, Library
 
 LANES = ("autocoder", "make_tool")
+HEADERS = ("id", "lane", "said", "used", "learned", "lesson")
 
 lane_option = click.option(
     "--lane",
@@ -138,7 +139,7 @@ def _list(lane: str | None, as_json: bool, store: str | None) -> int:
     if not lessons:
         shown.line("Nothing was learned yet: see `codetape feedback --help`.")
         return PASSED
-    shown.table(("id", "lane", "said", "used", "learned", "lesson"), map(_row, lessons))
+    shown.table(HEADERS, map(_row, lessons), ("used", "learned"))
     shown.line(f"{counted(len(lessons), 'lesson')}.", "dim")
     return PASSED
 

@@ -28,7 +28,12 @@ class Plain:
     def fields(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._aligned([(f"{name}:", value) for name, value in pairs if value])
 
-    def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    def table(
+        self,
+        headers: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        spare: Sequence[str] = (),  # noqa: ARG002 - the port has it; a line here has no end
+    ) -> None:
         self._aligned([[header.upper() for header in headers], *rows])
 
     def code(self, text: str, language: str) -> None:  # noqa: ARG002 - the port has it

@@ -79,7 +79,9 @@ def _warn(message: Warning | str) -> None:
 
 def _usage(error: click.UsageError) -> str:
     path = error.ctx.command_path if error.ctx else "codetape"
-    return f"{error.format_message().rstrip('.')}. Try: {path} --help"
+    message = error.format_message().rstrip(".")
+    end = "" if message.endswith("?") else "."
+    return f"{message}{end} Try: {path} --help"
 
 
 def _say(message: str, code: int) -> int:

@@ -99,7 +99,7 @@ def _show(shown: Screen, chosen: Chosen) -> None:
             (r.id, one_line(r.name, LONGEST_NAME), r.state, str(r.seq), ago(r.updated_at))
             for r in chosen.gone
         ]
-        shown.table(("to delete", "name", "state", "events", "changed"), rows)
+        shown.table(("to delete", "name", "state", "events", "changed"), rows, ("events",))
     else:
         shown.line("Nothing is to be deleted.")
     for row, reason in chosen.kept:

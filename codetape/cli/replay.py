@@ -65,7 +65,7 @@ def command(
       codetape replay last --to 7       what was known after event 7
       codetape replay last --step       next, back, jump, code, prompts, answers
       codetape replay --all
-      codetape replay last --live sandbox    the recorded answers, tests that really run
+      codetape replay last --live sandbox    recorded answers, real test runs
     """
     if every == bool(session):
         raise click.UsageError("give a SESSION, or --all", click.get_current_context())

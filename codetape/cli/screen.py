@@ -29,8 +29,14 @@ class Screen(Protocol):
         """Show names and values, one below the other; pairs without a value are left out."""
         ...
 
-    def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Show rows; the first column, by which a row is named, is never cut."""
+    def table(
+        self, headers: Sequence[str], rows: Iterable[Sequence[str]], spare: Sequence[str] = ()
+    ) -> None:
+        """Show rows; the first column, by which a row is named, is never cut.
+
+        `spare` are headers of columns that may be left out, in this order, where a terminal is so
+        narrow that words would break.
+        """
         ...
 
     def code(self, text: str, language: str) -> None:

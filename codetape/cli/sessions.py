@@ -27,6 +27,9 @@ HEADERS = (
     *("last event", "changed"),
 )
 
+SPARE = ("last event", "calls", "events", "tokens", "cost")
+"""What a narrow terminal leaves out, one after the other; a pipe and --json have all."""
+
 
 @click.command()
 @click.option(
@@ -43,7 +46,8 @@ def command(limit: int, store: str | None, *, as_json: bool) -> None:
     """List the sessions of a store, the newest last, and below each one its forks.
 
     Calls, tokens and cost are what a session has paid itself; what a fork has inherited is counted
-    where it was paid. A fork's events are counted with those that it shares.
+    where it was paid. A fork's events are counted with those that it shares. A narrow terminal shows
+    fewer columns; a pipe and --json have all.
 
     Example: codetape sessions --store work.db
     """
@@ -62,7 +66,7 @@ def command(limit: int, store: str | None, *, as_json: bool) -> None:
     if not rows:
         shown.line("The store has no session yet.")
         return
-    shown.table(HEADERS, rows)
+    shown.table(HEADERS, rows, SPARE)
     if len(newest) < len(every):
         left = len(every) - len(newest)
         shown.line(f"{left:,} older ones are not listed: --limit 0 lists all.", "dim")

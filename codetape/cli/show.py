@@ -138,7 +138,7 @@ def show_events(shown: Screen, result: Result, _: str = "") -> None:
         shape = row(record)
         after = (datetime.fromisoformat(record.at) - start).total_seconds()
         rows.append((str(shape.seq), f"{after:.2f}", shape.event, shape.dest, shape.facts))
-    shown.table(("#", "sec", "event", "leads to", "facts"), rows)
+    shown.table(("#", "sec", "event", "leads to", "facts"), rows, ("sec",))
 
 
 def _code(shown: Screen, result: Result, _: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
@@ -44,6 +45,7 @@ _DOING = {
 }
 
 
+GAP = 2  # blanks between two columns of a table
 NAME = 20  # columns of an event's name and a blank; the longest is tests_not_collected
 ROOM = 40  # columns of number, name and state of an event; its facts follow
 
@@ -66,15 +68,16 @@ class Terminal:
                 grid.add_row(Text(safe(name)), Text(safe(value)))
         self._console.print(grid)
 
-    def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim underline")
-        first, *others = headers  # by the first one a row is named: it is never cut
-        table.add_column(Text(first), no_wrap=True)
-        for header in others:
-            table.add_column(Text(header), overflow="fold")
-        for row in rows:
-            table.add_row(*(Text(safe(cell)) for cell in row))
-        self._console.print(table)
+    def table(
+        self, headers: Sequence[str], rows: Iterable[Sequence[str]], spare: Sequence[str] = ()
+    ) -> None:
+        cells = ([safe(cell) for cell in row] for row in rows)
+        columns = [*zip(headers, *cells, strict=True)]
+        for header in spare:
+            if _unbroken(columns, self._console.width):
+                break
+            columns = [column for column in columns if column[0] != header]
+        self._console.print(_table(columns, self._console.width))
 
     def code(self, text: str, language: str) -> None:
         shown = safe(text)
@@ -120,6 +123,35 @@ class Picture:
             said = [_DOING.get(name, name), duration(seconds), _try(session)]
             grid.add_row(self._spinner, _cut(" · ".join(filter(None, said))))
             yield grid
+
+
+def _widest(columns: Sequence[Sequence[str]]) -> int:
+    """Return which column is the widest; the first one, which is never wrapped, does not count."""
+    return max(range(1, len(columns)), key=lambda number: _width(columns[number]), default=0)
+
+
+def _width(cells: Iterable[str]) -> int:
+    return max(map(cell_len, cells), default=0)
+
+
+def _unbroken(columns: Sequence[Sequence[str]], width: int) -> bool:
+    """Say whether all fit if only the widest one is wrapped, between its words."""
+    prose = columns[_widest(columns)]
+    words = _width(word for cell in prose for word in cell.split())
+    whole = sum(map(_width, columns)) - _width(prose)
+    return whole + words + GAP * (len(columns) - 1) <= width
+
+
+def _table(columns: Sequence[Sequence[str]], width: int) -> Table:
+    """Lay out columns, each with its header on top."""
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim underline")
+    widest, unbroken = _widest(columns), _unbroken(columns, width)
+    for number, (header, *_) in enumerate(columns):
+        whole = number == 0 or (unbroken and number != widest)
+        table.add_column(Text(header), no_wrap=whole, overflow="fold")
+    for row in zip(*(cells for _, *cells in columns), strict=True):
+        table.add_row(*map(Text, row))
+    return table
 
 
 def _try(session: Session | None) -> str:

@@ -101,6 +101,14 @@ def test_module_is_the_command() -> None:
 
 WRONG = {
     "no such command": (["shwo"], "No such command 'shwo'"),
+    "a command misspelt": (
+        ["sesions"],
+        "No such command 'sesions'. Did you mean 'sessions'? Try: ",
+    ),
+    "a command in capitals": (["Doctor"], "Did you mean 'doctor'?"),
+    "a command of lessons": (["lessons", "forgt"], "Did you mean 'forget'?"),
+    "a command of images": (["images", "explian"], "Did you mean 'explain'? Try: "),
+    "an option misspelt": (["sessions", "--jsn"], "Did you mean '--json'? Try: "),
     "no such option": (["demo", "--fast"], "No such option '--fast'"),
     "no such sandbox": (["demo", "--sandbox", "docker"], "'docker' is not one of"),
     "no model": (["generate", "x"], "Missing option '--model'"),

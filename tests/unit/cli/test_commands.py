@@ -33,6 +33,15 @@ def test_help_teaches_with_an_example(name: str, command: click.Command) -> None
             assert parameter.help, f"{name} {parameter.opts}"
 
 
+@pytest.mark.parametrize(("name", "command"), commands())
+def test_help_fits_eighty_columns_and_is_not_cut(name: str, command: click.Command) -> None:
+    context = click.Context(command, info_name=f"codetape {name}", max_content_width=80)
+    lines = command.get_help(context).splitlines()
+    for named in getattr(command, "commands", {}).values():
+        lines += named.get_help(click.Context(named, max_content_width=80)).splitlines()
+    assert [line for line in lines if len(line) > 80 or line.endswith("...")] == []
+
+
 @pytest.mark.parametrize("name", ["demo", "generate", "run", "sessions", "show", "resume",
                                   "replay", "export", "doctor"])  # fmt: skip
 def test_every_command_with_a_store_takes_its_file(name: str) -> None:

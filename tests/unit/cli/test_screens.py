@@ -12,6 +12,8 @@ from rich.text import Text
 from codetape.cli.facts import Row
 from codetape.cli.plain import Plain
 from codetape.cli.screen import Screen, screen
+from codetape.cli.sessions import HEADERS as SESSIONS
+from codetape.cli.sessions import SPARE
 from codetape.cli.terminal import Terminal
 from codetape.cli.watching import Watch
 from codetape.states.events import EVENTS
@@ -99,6 +101,28 @@ def test_a_row_is_whole_in_eighty_columns(tty: Tty) -> None:
     assert shown.count("x") == 90
     assert shown.count("9") == 7
     assert max(len(Text.from_ansi(line)) for line in shown.splitlines()) <= 80
+
+
+SESSION_ROW = (
+    *("4f2a" * 4, "Report on the sensors", "NeedsRebuild, running", "11", "5", "12,084"),
+    *("unknown", "tests_not_collected", "59 minutes ago"),
+)
+
+
+@pytest.mark.parametrize("columns", [64, 70, 80, 100, 150])
+def test_a_narrow_terminal_shows_fewer_sessions_columns_and_breaks_no_word(
+    tty: Tty, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    Terminal(tty).table(SESSIONS, [SESSION_ROW, SESSION_ROW], SPARE)
+    text = Text.from_ansi(tty.getvalue()).plain
+    words = {word for cell in (*SESSION_ROW, *SESSIONS) for word in cell.split()}
+    assert set(text.split()) <= words
+    assert "4f2a" * 4 in text and "ago" in text and "Report" in text
+    assert max(map(len, text.splitlines())) <= columns
+    left_out = [header for header in SPARE if header.split()[-1] not in text.split()]
+    assert tuple(left_out) == SPARE[: len(left_out)]
+    assert bool(left_out) == (columns < 150)
 
 
 def test_picture_shows_states_attempt_tokens_and_unknown_cost(tty: Tty) -> None:
