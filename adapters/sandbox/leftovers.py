@@ -28,6 +28,7 @@ from codetape.adapters.sandbox.trees import kill_marked
 PREFIX = "codetape-run-"
 FACTS = "owner.json"
 GROUP = "codetape-"  # how the names of our control groups begin
+YOUNG = 60.0  # seconds in which a folder may have no owner in it
 ENDING = 5.0  # seconds in which the processes of a group must be gone
 
 _log = logging.getLogger("codetape.sandbox")
@@ -84,11 +85,21 @@ def sweep() -> list[Left]:
         if left.living is False:
             with contextlib.suppress(OSError):
                 _end(left)
-        elif left.living is None:
+        elif left.living is None and not _in_the_making(left):
             unknown.append(left)
-            whose = readable(left.owner) or "nobody that is named"
+            whose = readable(left.owner) or "a process that is not named in it"
             _log.warning("%s is left by %s and is kept: remove it by hand", left.folder, whose)
     return unknown
+
+
+def _in_the_making(left: Left) -> bool:
+    """Say whether another process may just be making or removing it: then it has no owner yet."""
+    if left.owner:
+        return False
+    try:
+        return time.time() - left.folder.stat().st_mtime < YOUNG
+    except OSError:  # removed by now
+        return True
 
 
 def find() -> Iterator[Left]:

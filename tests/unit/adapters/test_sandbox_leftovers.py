@@ -88,9 +88,21 @@ def test_what_might_be_somebodys_is_kept_and_named(
         (folder / leftovers.FACTS).unlink()
     else:
         (folder / leftovers.FACTS).write_text(facts)
+    os.utime(folder, (0, 0))
     assert [left.folder for left in leftovers.sweep()] == [folder]
     assert folder.exists()
     assert str(folder) in caplog.text
+
+
+def test_what_another_process_is_just_making_or_removing_is_not_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """For a moment such a folder has no owner in it: nobody may be told to remove it."""
+    folder = tmp_path / f"{leftovers.PREFIX}just-made"
+    folder.mkdir()
+    assert leftovers.sweep() == []
+    assert folder.exists()
+    assert caplog.text == ""
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
