@@ -46,7 +46,13 @@ _CONTRACTS = (
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'codetape.testing' has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name]), name)
+    try:
+        return getattr(import_module(_HOME_OF[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name != "hypothesis":
+            raise
+        extra = "pip install 'codetape[testing]'"
+        raise ImportError(f"codetape.testing.{name} needs Hypothesis: {extra}") from error
 
 
 def __dir__() -> list[str]:
