@@ -23,8 +23,15 @@ Outcome = tuple[str, bool]  # the reason, and whether to try again
 _HTTP = {"HTTPStatusError"}
 _DEADLINE = {"TimeoutError", "TimeoutException", "Timeout", "APITimeoutError"}
 _TRANSPORT = {"TransportError", "ConnectionError", "gaierror", "SSLError", "ClientConnectionError"}
+_TRANSPORT |= {"RequestError"}  # what came is no HTTP, or is not packed as it says
+_LOOP = {"TooManyRedirects"}
 _MID_STREAM = {"MidStreamFallbackError"}
 _UNSUPPORTED = {"UnsupportedParamsError"}  # LiteLLM's own, before it asks anyone
+# What the network's library says of these is a dump of its own objects.
+_HUNG_UP = {
+    "ServerDisconnectedError": "the server hung up before it answered",
+    "ClientPayloadError": "the connection broke in the middle of an answer",
+}
 _MESSAGE_LIMIT = 1000  # characters; some servers answer with a page of HTML
 _OURS = re.compile(
     r"^(?:litellm\.\w+: |\w+Error: |\w+(?:Exception|Error) - )+"
@@ -128,12 +135,15 @@ def _outcome(chain: tuple[BaseException, ...]) -> Outcome:
         return "unsupported", False
     if names & _DEADLINE:
         return "timeout", True
+    if names & _LOOP:
+        return "other", False
     if names & _TRANSPORT:
         return "connection", True
     if names & _MID_STREAM:
         return _in_stream(chain)
-    if hasattr(builtins, type(chain[-1]).__name__):
-        return "other", False  # a fault in LiteLLM or in what it was given: it will come again
+    # A fault in LiteLLM or in what it was given, which will come again, has no status of its own.
+    if hasattr(builtins, type(chain[-1]).__name__) and not hasattr(chain[-1], "status_code"):
+        return "other", False
     return _by_status(status, quota=quota)
 
 
@@ -157,23 +167,35 @@ def _in_stream(chain: tuple[BaseException, ...]) -> Outcome:
     """An error that came as an event of a stream which had begun with status 200."""
     if "finish_reason was received" in str(chain[0]):
         return "connection", True
-    told = f"{_first(chain, 'code')} {_first(chain, 'type')}"
-    return ("rate_limited" if "429" in told or "rate_limit" in told else "server_error"), True
+    code, kind = str(_first(chain, "code")), str(_first(chain, "type"))
+    if code.isdecimal() and int(code) >= 400:
+        return _by_status(int(code), quota=False)
+    if "rate_limit" in code + kind:
+        return "rate_limited", True
+    return ("bad_request", False) if kind == "invalid_request_error" else ("server_error", True)
 
 
 def _words(chain: tuple[BaseException, ...], reason: str) -> str:
     """Return what the provider said, or what the network said."""
-    body = _first(chain, "body")
+    if hung_up := [
+        _HUNG_UP[type(step).__name__] for step in chain if type(step).__name__ in _HUNG_UP
+    ]:
+        return hung_up[0]
+    if said := _told(_first(chain, "body")):
+        return said
     # The outermost names the libraries of the way, the innermost what the network did.
-    steps = reversed(chain) if reason == "connection" else chain
-    text = next(filter(None, map(str, steps)), type(chain[0]).__name__)
+    inside = reason == "connection" or _names(chain) & _LOOP
+    text = next(filter(None, map(str, reversed(chain) if inside else chain)), "")
     text = text.partition("Traceback (most recent call last)")[0]
-    said = _told(body) or _told(_json_in(text)) or text.partition(" Original exception: ")[0]
+    said = _told(_json_in(text)) or text.partition(" Original exception: ")[0]
     return _OURS.sub("", said).strip() or type(chain[0]).__name__
 
 
 def _told(body: object) -> str | None:
-    """Return the message of an error object, which providers wrap or don't."""
+    """Return the message of an error object, which providers wrap or don't; a page is none."""
+    if isinstance(body, str):
+        text = body.strip()
+        return None if not text or text.startswith("<") else text
     if not isinstance(body, Mapping):
         return None
     message = body.get("message")

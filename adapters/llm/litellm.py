@@ -33,6 +33,7 @@ _ITS_WARNINGS = (
     ".*conflict with protected namespace",
     ".*Accessing the .* attribute on the instance is deprecated",
     ".*`ReadOnly` qualifier",
+    "Pydantic serializer warnings",
 )
 _REFUSED = (400, 422)  # the statuses of a request that is not taken as it is
 
@@ -233,7 +234,7 @@ class _Exchange:
             text=reading.text,
             finish_reason=reading.finish_reason,
             usage=reading.usage,
-            cost=self._cost(reading.counted),
+            cost=self._cost(reading),
             model=reading.model,
             request_id=reading.request_id,
             notes=(*notes, f"the model refused: {refusal}") if refusal else notes,
@@ -262,11 +263,13 @@ class _Exchange:
         model = self.call.model
         return "response_format" not in sent or not self._litellm.supports_response_schema(model)
 
-    def _cost(self, usage: object) -> float | None:
-        if usage is None or price(self.call.model) is None:
+    def _cost(self, reading: Reading) -> float | None:
+        if None in reading.usage.model_dump().values() or price(self.call.model) is None:
             return None
         try:
-            costs = self._litellm.cost_per_token(model=self.call.model, usage_object=usage)
+            costs = self._litellm.cost_per_token(
+                model=self.call.model, usage_object=reading.counted
+            )
             return float(sum(costs))
         except Exception:  # noqa: BLE001 - the answer is paid for, whatever fails here
             return None

@@ -20,7 +20,9 @@ Part = Any
 Stream = Any
 
 _REQUEST_ID = ("llm_provider-x-request-id", "llm_provider-request-id", "request-id")
+_ENDS = ("stop", "length", "content_filter")
 _EVENTS = "text/event-stream"
+_PAGES = ("text/html", "application/xhtml+xml")
 _INVENTED_ID = re.compile(r"chatcmpl-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # LiteLLM's own
 
 
@@ -48,16 +50,19 @@ class Reading:
 
     @property
     def usage(self) -> Usage:
+        """What was counted. LiteLLM says 0 for what it was not told, and passes on what is below."""
         asked = getattr(self.counted, "prompt_tokens", None)
+        answered = getattr(self.counted, "completion_tokens", None)
         return Usage(
-            input_tokens=asked, output_tokens=getattr(self.counted, "completion_tokens", None)
+            input_tokens=_at_least(1, asked),
+            output_tokens=_at_least(1 if self.text else 0, answered),
         )
 
     def take(self, response: Part) -> None:
         """Take a chunk of a stream, or a whole response."""
         self._take_hidden(getattr(response, "hidden_params", None) or {})
         for choice in response.choices:
-            if choice.index == 0:
+            if not choice.index:  # some servers don't number the only one
                 self._take_choice(choice)
 
     def _take_hidden(self, hidden: Mapping[str, Any]) -> None:
@@ -80,6 +85,10 @@ class Reading:
         self.chosen = True
 
 
+def _at_least(least: int, count: int | None) -> int | None:
+    return None if count is None or count < least else count
+
+
 def read_whole(response: Part) -> Reading:
     """Read an answer that came in one piece."""
     reading = Reading(began=True, model=response.model)
@@ -100,7 +109,8 @@ async def read_stream(stream: Stream, idle: float) -> Reading:
         await _read(stream, idle, reading)
     except Exception as error:
         # A provider that filters an answer may send a stream without choices.
-        if not reading.began or reading.chosen or "finish_reason was received" not in str(error):
+        filtered = not reading.chosen and "finish_reason was received" in str(error)
+        if not reading.began or not (filtered or _is_whole(stream, reading)):
             raise
     told = [getattr(chunk, "usage", None) for chunk in stream.chunks]
     if not any(told):
@@ -109,6 +119,17 @@ async def read_stream(stream: Stream, idle: float) -> Reading:
         reading.began = True
     _check_begun(reading)
     return reading
+
+
+def _is_whole(stream: Stream, reading: Reading) -> bool:
+    """Whether all of an answer had come when its stream broke; it is paid, so it is taken then."""
+    finish = getattr(stream, "received_finish_reason", None)
+    if finish not in _ENDS:
+        return False
+    reading.finish_reason = finish
+    told = [getattr(chunk, "usage", None) for chunk in stream.chunks]
+    reading.counted = next(filter(None, reversed(told)), None)
+    return True
 
 
 async def _read(stream: Stream, idle: float, reading: Reading) -> None:
@@ -133,9 +154,9 @@ def _check_begun(reading: Reading) -> None:
     if reading.began:
         return
     media = reading.media_type.partition(";")[0]
-    if media == "application/json":
-        raise NotStreamed
-    if media not in ("", _EVENTS):
+    if media not in ("", _EVENTS, *_PAGES):
+        raise NotStreamed  # not all servers say that it is JSON
+    if media in _PAGES:
         message = f"the server answered with {media} and no answer in it: is its address right?"
         raise LlmError(CallFailure(reason="other", message=message))
     message = "the stream ended before its first word"

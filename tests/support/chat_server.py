@@ -161,13 +161,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, reply: Reply, media: str, pieces: Sequence[str]) -> None:
         self.send_response(reply.status)
-        self.send_header("Content-Type", media)
+        self.send_header("Content-Type", reply.headers.get("Content-Type", media))
         self.send_header("Transfer-Encoding", "chunked")
         if self.close_connection:  # as the client has asked for; it may count on being told
             self.send_header("Connection", "close")
         self.send_header("x-request-id", f"req_{len(self.server.chat.requests)}")
         for name, value in reply.headers.items():
-            self.send_header(name, value)
+            if name != "Content-Type":
+                self.send_header(name, value)
         self.end_headers()
         for piece in pieces:
             data = piece.encode()

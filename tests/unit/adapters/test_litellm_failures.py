@@ -10,7 +10,7 @@ import pytest
 from codetape.adapters.llm.litellm import LiteLlm
 from codetape.engine.ports import LlmError
 from codetape.states.values import CallFailure, LlmCall
-from tests.support.chat_calls import PLAIN, failure_of, make
+from tests.support.chat_calls import PLAIN, ask, failure_of, make
 from tests.support.chat_replies import Reply
 from tests.support.chat_server import ChatServer, refusal
 
@@ -27,11 +27,13 @@ from tests.support.chat_server import ChatServer, refusal
         (refusal(400, "your mistake"), "bad_request", "your mistake"),
         (refusal(402, "pay first"), "bad_request", "pay first"),
         (refusal(403, "not you"), "auth", "not you"),
-        (Reply("x", cut="at_once"), "connection", "disconnected"),
-        (Reply("x" * 99, cut="in_body"), "connection", ""),
+        (Reply("x", cut="at_once"), "connection", "hung up before it answered"),
+        (Reply("x" * 99, cut="in_body"), "connection", "broke in the middle of an answer"),
         (Reply("xyz", finish_reason=None), "connection", "before a finish_reason"),
         (Reply("xyz", error={"message": "overloaded"}), "server_error", "overloaded"),
         (Reply("xyz", error={"message": "slow", "code": 429}), "rate_limited", "slow"),
+        (Reply("xyz", error={"message": "too long", "code": 400}), "bad_request", "too long"),
+        (Reply("x", headers={"Content-Encoding": "gzip"}), "connection", "decompressing"),
         (Reply(page="<html>log in"), "other", "text/html"),
         (Reply(page="<html>gone", status=404), "not_found", ""),
         (Reply(page="<html>bad gateway", status=502), "server_error", ""),
@@ -61,6 +63,12 @@ def test_a_wait_until_a_date_counts_from_the_clock_of_the_server() -> None:
         failure = failure_of(make(server))
     assert failure.retry_after is not None
     assert 50 < failure.retry_after <= 61
+
+
+def test_an_answer_in_one_piece_need_not_say_that_it_is_json() -> None:
+    whole = [Reply("text", whole=True, headers={"Content-Type": "text/plain"})] * 2
+    with ChatServer(whole) as server:
+        assert ask(server, PLAIN).text == "text"
 
 
 def test_a_wrong_key_and_an_unknown_model() -> None:

@@ -41,6 +41,18 @@ class TransportError(Exception):
     """By name the one of httpx."""
 
 
+class ServerDisconnectedError(Exception):
+    """By name the one of aiohttp."""
+
+
+class RequestError(Exception):
+    """By name the one of httpx."""
+
+
+class TooManyRedirects(RequestError):
+    """By name the one of httpx."""
+
+
 class Timeout(ProviderError):
     """By name the one of LiteLLM, which has a status of its own making."""
 
@@ -49,12 +61,21 @@ class UnsupportedParamsError(ProviderError):
     """By name the one of LiteLLM."""
 
 
+HUNG_UP = "the server hung up before it answered"
+
+
 def caused(error: Exception, *causes: Exception) -> Exception:
     """Return `error` with a chain of causes, the first cause last."""
     step = error
     for cause in causes:
         step.__cause__ = cause
         step = cause
+    return error
+
+
+def with_status(error: Exception, status: int) -> Exception:
+    """Return `error` with the status that LiteLLM gives to exceptions of no class of its own."""
+    error.status_code = status  # type: ignore[attr-defined]
     return error
 
 
@@ -110,6 +131,13 @@ def test_money_that_has_run_out_is_not_waited_for() -> None:
         ),
         (caused(from_server(504), TypeError()), "server_error", True),
         (ProviderError(status_code=401), "auth", False),
+        (caused(ProviderError(status_code=500), RequestError("no HTTP")), "connection", True),
+        (caused(ProviderError(status_code=500), TooManyRedirects()), "other", False),
+        (
+            caused(ProviderError(status_code=429), with_status(Exception(), 429)),
+            "rate_limited",
+            True,
+        ),
         (ProviderError(status_code=None), "other", False),
         (UnsupportedParamsError(status_code=400), "unsupported", False),
     ],
@@ -122,20 +150,25 @@ def test_the_chain_of_causes_decides_without_an_answer(
 
 
 @pytest.mark.parametrize(
-    ("facts", "text", "reason"),
+    ("facts", "text", "reason", "retryable"),
     [
-        ({}, "overloaded", "server_error"),
-        ({"code": 429}, "too many", "rate_limited"),
-        ({"type": "rate_limit_error"}, "too many", "rate_limited"),
-        ({}, "Stream ended before a finish_reason was received", "connection"),
+        ({}, "overloaded", "server_error", True),
+        ({"code": 429}, "too many", "rate_limited", True),
+        ({"code": "429"}, "too many", "rate_limited", True),
+        ({"type": "rate_limit_error"}, "too many", "rate_limited", True),
+        ({"code": 503}, "loading", "server_error", True),
+        ({"code": 400}, "too long", "bad_request", False),
+        ({"code": 401}, "wrong key", "auth", False),
+        ({"code": "too_long", "type": "invalid_request_error"}, "too long", "bad_request", False),
+        ({}, "Stream ended before a finish_reason was received", "connection", True),
     ],
 )
 def test_an_error_in_the_middle_of_a_stream(
-    facts: dict[str, object], text: str, reason: str
+    facts: dict[str, object], text: str, reason: str, *, retryable: bool
 ) -> None:
     error = MidStreamFallbackError(text, original_exception=ProviderError(text, **facts))
     failure = failure_of(error, {})
-    assert (failure.reason, failure.retryable) == (reason, True)
+    assert (failure.reason, failure.retryable) == (reason, retryable)
 
 
 def test_what_was_raised_while_another_was_handled_belongs_to_the_chain() -> None:
@@ -158,6 +191,10 @@ def test_a_chain_that_bites_its_tail_ends() -> None:
         (ProviderError("no", body={"message": "in full"}), "in full"),
         (ProviderError('b\'{"type": "error", "error": {"message": "in full"}}\''), "in full"),
         (ProviderError("{no json}"), "{no json}"),
+        (ProviderError("Error code: 503", body="loading"), "loading"),
+        (ProviderError("Error code: 503", body="<html>"), "Error code: 503"),
+        (ProviderError('{"error": "loading"}'), "loading"),
+        (caused(ProviderError("x"), ServerDisconnectedError()), HUNG_UP),
         (ProviderError("no Original exception: APIError: no"), "no"),
         (ProviderError('no Traceback (most recent call last)\n  File "x"'), "no"),
         (caused(ProviderError("Connection error."), TransportError("refused")), "refused"),

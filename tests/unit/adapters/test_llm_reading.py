@@ -26,9 +26,14 @@ class Stream:
     """A stream of chunks, each after its pause in seconds, with an error at its end or none."""
 
     def __init__(
-        self, *chunks: Part, pauses: tuple[float, ...] = (), error: Exception | None = None
+        self,
+        *chunks: Part,
+        pauses: tuple[float, ...] = (),
+        error: Exception | None = None,
+        finish: str | None = None,
     ):
         self.chunks = [*chunks]
+        self.received_finish_reason = finish
         self._pauses, self._error = pauses, error
         self._sent = self._send()
 
@@ -54,6 +59,38 @@ def test_pieces_are_joined_and_the_reason_is_kept_to_the_end() -> None:
     assert (reading.text, reading.finish_reason) == ("ab", "stop")
     assert (reading.usage.input_tokens, reading.usage.output_tokens) == (3, 2)
     assert (reading.model, reading.request_id) == ("m", "chatcmpl-9")
+
+
+@pytest.mark.parametrize(
+    ("told", "counted"),
+    [
+        ((0, 0), (None, None)),
+        ((3, 0), (3, None)),
+        ((-3, -2), (None, None)),
+        ((None, None), (None, None)),
+    ],
+)
+def test_a_count_that_cannot_be_is_unknown(
+    told: tuple[int, int], counted: tuple[int | None, int | None]
+) -> None:
+    usage = Part(prompt_tokens=told[0], completion_tokens=told[1])
+    reading = read(Stream(chunk(piece("a", "stop"), usage=usage)))
+    assert (reading.usage.input_tokens, reading.usage.output_tokens) == counted
+
+
+def test_an_answer_that_is_whole_outlives_the_end_of_its_stream() -> None:
+    broken = Stream(chunk(piece("a")), error=OSError("reset"), finish="length")
+    reading = read(broken)
+    assert (reading.text, reading.finish_reason) == ("a", "length")
+    assert reading.usage.input_tokens is None
+    silent = Stream(chunk(piece("a")), chunk(), pauses=(0.0, 5.0), finish="stop")
+    assert read(silent, idle=0.1).text == "a"
+
+
+@pytest.mark.parametrize("finish", [None, "error", "of a kind that nobody knows"])
+def test_an_answer_that_is_not_whole_ends_with_its_stream(finish: str | None) -> None:
+    with pytest.raises(OSError, match="reset"):
+        read(Stream(chunk(piece("a")), error=OSError("reset"), finish=finish))
 
 
 def test_only_the_first_choice_is_the_answer() -> None:
