@@ -28,7 +28,7 @@ def test_what_draws_names_the_extra_that_it_needs(name: str) -> None:
         getattr(testing, name)
 
 
-@pytest.mark.parametrize("name", ["explore", "ScriptedLlm", "EventStoreContract", "played"])
+@pytest.mark.parametrize("name", ["explore", "ScriptedLlm", "MemoryStore", "played"])
 def test_the_rest_needs_no_extra(name: str) -> None:
     with without_hypothesis():
         assert getattr(testing, name)
