@@ -42,17 +42,16 @@ def overspent(s: Session, wanted: tuple[Request, ...]) -> e.BudgetSpent | None:
 def _limits(s: Session, calls: list[LlmCall]) -> tuple[tuple[str, float, float | None, float], ...]:
     """Name, what is spent, what is allowed, and the most that the calls might take.
 
-    Time is checked by what is spent: it passes in requests that run side by side.
+    An answer that was not counted is taken for as much as the next one may be. Time is checked by
+    what is spent: it passes in requests that run side by side.
     """
     budget, paid = s.job.budget, s.totals
+    costs = [worst_cost(s.job, call) for call in calls]
+    tokens = [input_tokens(call) + output_tokens(s.job, call) for call in calls]
+    told = paid.input_tokens + paid.output_tokens
     return (
-        ("usd", paid.usd, budget.usd, sum(worst_cost(s.job, call) for call in calls)),
-        (
-            "tokens",
-            paid.input_tokens + paid.output_tokens,
-            budget.tokens,
-            sum(input_tokens(call) + output_tokens(s.job, call) for call in calls),
-        ),
+        ("usd", paid.usd + paid.unpriced_calls * max(costs), budget.usd, sum(costs)),
+        ("tokens", told + paid.uncounted_calls * max(tokens), budget.tokens, sum(tokens)),
         ("calls", paid.calls, budget.calls, len(calls)),
         ("seconds", s.seconds, budget.seconds, 0.0),
     )

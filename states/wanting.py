@@ -16,6 +16,8 @@ from codetape.states.session import Session, base_spec
 from codetape.states.values import HostFile, RunSpec, TextFile
 
 FIRST_DELAY, LONGEST_DELAY = 1.0, 60.0
+LONGEST_ASKED = 3600.0
+"""Seconds; some ask for a date of their own clock, or for days. The next failure can say it again."""
 """Seconds before the first and between the last calls of a row that failed."""
 
 
@@ -134,13 +136,13 @@ _WANTED: dict[State, Callable[[Session], tuple[r.Request, ...]]] = {
 def delay(s: Session) -> float:
     """Return the seconds to wait before the next call to a model.
 
-    What the provider asked for, else doubling with a jitter of a quarter that comes from the seed,
-    so that it is the same in each run and differs between sessions.
+    What the provider asked for, up to LONGEST_ASKED, else doubling with a jitter of a quarter that
+    comes from the seed, so that it is the same in each run and differs between sessions.
     """
     if s.call_failures == 0 or s.call_failure is None:
         return 0.0
-    if s.call_failure.retry_after is not None:
-        return s.call_failure.retry_after
+    if asked := s.call_failure.retry_after:  # to ask for no wait is to leave it to us
+        return min(asked, LONGEST_ASKED)
     longest = min(FIRST_DELAY * 2.0 ** min(s.call_failures - 1, 9), LONGEST_DELAY)
     draw = hashlib.sha256(f"{s.job.seed} {s.id} {s.seq}".encode()).digest()[0] / 255
     return round(longest * (0.75 + 0.25 * draw), 3)

@@ -8,7 +8,7 @@ from codetape.states import events as e
 from codetape.states.budget import input_tokens, worst_cost
 from codetape.states.job import Budget, Job, Price
 from codetape.states.requests import ModelRequest
-from codetape.states.values import LlmCall
+from codetape.states.values import LlmCall, Usage
 from codetape.states.workflow import AUTOCODER
 from tests.unit.states.driving import JOB, TESTS, WRONG, Driven
 
@@ -53,6 +53,16 @@ def test_tokens_count_the_prompt_and_the_longest_answer(name: str) -> None:
 def test_calls_that_are_made_side_by_side_are_counted_together() -> None:
     driven = Driven(job(budget=Budget(calls=2)))
     assert driven.says(WRONG).says(TESTS).session.totals.calls == 2
+
+
+@pytest.mark.parametrize("limit", ["usd", "tokens"])
+def test_an_answer_that_was_not_counted_is_taken_for_as_much_as_the_next_may_be(limit: str) -> None:
+    budget = {"usd": Budget(usd=2.1), "tokens": Budget(tokens=4000)}[limit]  # of 1.00 and 1,509
+    driven = Driven(job(budget=budget)).says(WRONG, usage=Usage(), cost=None)
+    assert driven.session.paused is None
+    spent = driven.says("no tests", usage=Usage(), cost=None).events[-1]
+    assert isinstance(spent, e.BudgetSpent)
+    assert spent.limit == limit
 
 
 def test_where_nothing_is_known_of_a_call_only_what_is_spent_counts() -> None:

@@ -14,7 +14,7 @@ from codetape.states.job import Budget, Job
 from codetape.states.machine import State
 from codetape.states.session import Session
 from codetape.states.values import CallFailure, FailureClass, Problem
-from codetape.states.wanting import LONGEST_DELAY, delay
+from codetape.states.wanting import LONGEST_ASKED, LONGEST_DELAY, delay
 from codetape.states.workflow import AUTOCODER
 from tests.unit.states.driving import (
     CODES,
@@ -300,6 +300,11 @@ def test_sessions_and_seeds_wait_differently() -> None:
     assert len({delay(failing(4, seq=seq)) for seq in range(20)}) > 10
 
 
-@pytest.mark.parametrize("after", [0.0, 0.5, 90.0])
+@pytest.mark.parametrize("after", [0.5, 90.0])
 def test_what_the_provider_asks_for_is_waited(after: float) -> None:
     assert delay(failing(3, after=after)) == after
+
+
+def test_a_provider_can_make_nobody_wait_for_ever_nor_ask_without_a_pause() -> None:
+    assert delay(failing(1, after=1e9)) == LONGEST_ASKED
+    assert delay(failing(3, after=0.0)) == delay(failing(3))
