@@ -1,7 +1,8 @@
 """Views that make the file pleasant in any SQLite browser. Each counts what a session did itself.
 
 What a fork has inherited stands in the rows of the session that it came from. A sum over all rows is
-what was paid. Unknown is NULL: a cost is NULL if the price of any call is unknown.
+what was paid. Unknown is NULL: a cost if the price of any call is unknown, passed and failed tests if
+there is no report of them. Runs of a script alone are no runs of tests.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ TEST_RUNS = """
     CREATE VIEW test_runs AS
     SELECT session, seq, at, name AS event, dest AS leads_to,
         json_array_length(data, '$.run.report.results') AS tests,
-        (SELECT count(*) FROM json_each(events.data, '$.run.report.results')
-            WHERE json_extract(value, '$.outcome') = 'passed') AS passed,
-        (SELECT count(*) FROM json_each(events.data, '$.run.report.results')
-            WHERE json_extract(value, '$.outcome') = 'failed') AS failed,
+        (SELECT sum(json_extract(value, '$.outcome') = 'passed')
+            FROM json_each(events.data, '$.run.report.results')) AS passed,
+        (SELECT sum(json_extract(value, '$.outcome') = 'failed')
+            FROM json_each(events.data, '$.run.report.results')) AS failed,
         json_extract(data, '$.run.exit_status') AS exit_status,
         json_extract(data, '$.run.timed_out') AS timed_out,
         json_extract(data, '$.run.out_of_memory') AS out_of_memory,
         json_extract(data, '$.run.seconds') AS seconds
     FROM events
-    WHERE json_type(data, '$.run') = 'object'
+    WHERE name LIKE 'tests_%' AND json_type(data, '$.run') = 'object'
 """
 
 SESSION_SUMMARY = """

@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 
+from codetape import ToolMaker
 from codetape.adapters.llm.scripted import ScriptedLlm
 from codetape.adapters.sandbox.fake import FakeSandbox
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.replay.reading import open_tape
 from codetape.replay.totals import own_totals
+from codetape.states.values import RunOutcome
 from tests.support.forks import forked, resumed
 from tests.support.sessions import HAPPY, ID, JOB, ONE_REPAIR, engine, play
+from tests.support.tools import DESIGN, HARNESS, QUESTION, TOOL
 from tests.unit.replay.sessions import LONG, fails, played
 
 
@@ -69,6 +72,26 @@ def test_runs(store: SqliteStore) -> None:
         ("tests_failed", "Diagnosing", 1, 0, 1),
         ("tests_passed", "Done", 1, 1, 0),
     ]
+
+
+def test_what_no_report_tells_is_unknown(store: SqliteStore) -> None:
+    asyncio.run(play(HAPPY, runs=[RunOutcome(timed_out=True)], store=store))
+    row = rows(store, "SELECT event, tests, passed, failed FROM test_runs")[0]
+    assert row == {"event": "tests_failed", "tests": None, "passed": None, "failed": None}
+
+
+def test_a_run_of_a_script_alone_is_no_run_of_tests(store: SqliteStore) -> None:
+    said = {"tool_architect": [DESIGN], "tool_implementer": [TOOL], "harness": [HARNESS]}
+    maker = ToolMaker(
+        model="x",
+        project=store.path.parent,
+        llm=ScriptedLlm(said),
+        sandbox=FakeSandbox(),
+        store=store,
+    )
+    assert maker.make(QUESTION).success
+    assert [row["event"] for row in rows(store, "SELECT event FROM test_runs")] == ["tests_passed"]
+    assert rows(store, "SELECT test_runs FROM session_summary") == [{"test_runs": 1}]
 
 
 def test_what_a_fork_inherited_is_not_in_its_row(store: SqliteStore) -> None:
