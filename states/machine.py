@@ -138,10 +138,22 @@ def _build(table: tuple[Row, ...]) -> transitions.Machine:
     return machine
 
 
+def _check_row(row: Row) -> None:
+    """Raise BadTable for what is not of its type: a table is written by hand."""
+    states = (*row.sources, row.dest)
+    if wrong := [state for state in states if not isinstance(state, State)]:
+        raise BadTable(f"{row.event}: {wrong[0]!r} is no State")
+    if not isinstance(row.guards, tuple):
+        raise BadTable(f"{row.event}: guards are a tuple, as in (guard,); not {row.guards!r}")
+    if wrong := [guard for guard in row.guards if not callable(guard)]:
+        raise BadTable(f"{row.event}: the guard {wrong[0]!r} is no function")
+
+
 def _check(table: tuple[Row, ...]) -> None:
     closed: set[tuple[State, str]] = set()
     opened: set[tuple[State, str]] = set()
     for row in table:
+        _check_row(row)
         for source in row.sources:
             pair = (source, row.event)
             if source is State.DONE:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -250,6 +250,10 @@ def test_a_guard_that_fails_leaves_the_machine_as_it_was() -> None:
         ([Row("go", DONE, CODE_S)], "Done is the end"),
         ([Row("go", CODE_S, DONE, (guards.stuck,))], "must have no guard"),
         ([Row("go", CODE_S, DONE), Row("go", CODE_S, TESTS_S)], "after the one without guards"),
+        ([Row("go", cast(Any, "Foo"), DONE)], "'Foo' is no State"),
+        ([Row("go", CODE_S, cast(Any, "Foo"))], "'Foo' is no State"),
+        ([Row("go", CODE_S, DONE, cast(Any, guards.stuck))], r"go: guards are a tuple"),
+        ([Row("go", CODE_S, DONE, cast(Any, ("stuck",)))], "'stuck' is no function"),
     ],
 )
 def test_a_table_that_breaks_the_rules_is_refused(rows: list[Row], words: str) -> None:
