@@ -62,14 +62,18 @@ class Result:
         return cls.of(stands.session, stands.store, sandbox=sandbox)
 
     def __repr__(self) -> str:
-        said = "passed" if self.success else self.error
-        return f"<result of {self.session}: {said}>"
+        return f"<result of {self.session}: {self._in_words}>"
+
+    @property
+    def _in_words(self) -> str | None:
+        untested = "built, no tests were asked for"
+        return self.error or (untested if self.folded.job.skip_tests else "passed")
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         facts = {
             "session": self.session,
-            "result": "passed" if self.success else self.error,
+            "result": self._in_words,
             "attempts": self.attempts,
             "tokens": f"{self.total_input_tokens:,} in, {self.total_output_tokens:,} out",
             "cost": "unknown" if self.cost is None else f"${self.cost:.4f}",
@@ -275,7 +279,8 @@ class Result:
         again = shapes.whole("retries", retries, 0)
         folded = dataclasses.replace(self.folded, job=job.model_copy(update=changes))
         result = dataclasses.replace(self, folded=folded)
-        return Task(name=name or job.name, result=result, retries=again)
+        named = job.name if name is None else shapes.text("name", name)
+        return Task(name=named, result=result, retries=again)
 
 
 def _turn(message: Mapping[str, Any]) -> dict[str, str]:

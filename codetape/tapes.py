@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from codetape import composition
+from codetape import composition, shapes
 from codetape.adapters.system import SystemClock, SystemIds
 from codetape.changes import changed
 from codetape.engine.codec import misfits
@@ -53,9 +53,9 @@ def open_tape(
 def find_session(store: EventStore, name: str) -> str:
     """Return the id for a unique prefix or `last`, the one with the newest event.
 
-    Raises UnknownSession.
+    Raises UnknownSession, and ValueError for what is no text.
     """
-    rows = store.sessions()
+    rows, name = store.sessions(), shapes.text("session", name)
     if name == LAST and rows:
         return max(reversed(rows), key=lambda row: row.updated_at).id  # of equals, the newest
     found = tuple(row.id for row in rows if row.id.startswith(name))

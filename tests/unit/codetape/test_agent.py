@@ -7,7 +7,7 @@ import copy
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -295,6 +295,7 @@ def test_a_task_replaces_what_the_session_ran_with(monkeypatch: pytest.MonkeyPat
     [
         ({"timeout": 0}, "timeout"),
         ({"retries": -1}, "retries"),
+        ({"name": 3}, "name"),
         ({"cache": "maybe"}, "cache"),
         ({"env_vars": {"a b": "1"}}, "env_vars"),
         ({"secrets": ["a b"]}, "secrets"),
@@ -306,6 +307,11 @@ def test_a_task_replaces_what_the_session_ran_with(monkeypatch: pytest.MonkeyPat
 def test_an_argument_of_a_task_that_is_wrong_is_named(options: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=f"^{named}: "):
         agent().generate("x").as_task(**options)
+
+
+def test_a_session_is_named_by_a_text() -> None:
+    with pytest.raises(ValueError, match="^session: "):
+        agent().load(cast(Any, None))
 
 
 def test_a_paused_session_says_what_makes_it_go_on() -> None:

@@ -28,6 +28,13 @@ def test_a_prompt_of_python_shows_a_line_and_not_the_session() -> None:
     assert "no podman" in repr(made)
 
 
+def test_what_was_not_tested_is_not_said_to_have_passed() -> None:
+    made = agent(skip_tests=True).generate("Add.")
+    assert made.success
+    assert repr(made) == f"<result of {made.session}: built, no tests were asked for>"
+    assert "passed" not in made._repr_html_()
+
+
 def test_markup_in_code_is_text() -> None:
     evil = RIGHT["code"] + "# <img src=x onerror=alert(1)>\n"
     script = {**HAPPY, "code": [{"code": evil}]}
