@@ -310,7 +310,7 @@ def test_an_argument_of_a_task_that_is_wrong_is_named(options: dict[str, Any], n
 
 
 def test_a_session_is_named_by_a_text() -> None:
-    with pytest.raises(ValueError, match="^session: "):
+    with pytest.raises(ValueError, match=r"^session: "):
         agent().load(cast(Any, None))
 
 
