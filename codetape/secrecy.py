@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 _USUAL = re.compile(r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$")
@@ -49,13 +49,16 @@ def parameters(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def address(given: str) -> str:
-    """Return the address of a server without a password in it."""
+    """Return the address of a server, without blanks around it and without a secret in it."""
+    given = given.strip()
     try:
         parts = urlsplit(given)
     except ValueError:
         raise ValueError("api_base: it is no address of a server") from None
     if parts.username or parts.password:
         raise ValueError("api_base: it holds a password, which would be on the tape; use api_key")
+    for name in _secret_names(dict(parse_qsl(parts.query))):
+        raise ValueError(f"api_base: its {name} would be on the tape; use api_key")
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise ValueError(f"api_base: {given!r} is no address such as http://localhost:8000/v1")
     return given

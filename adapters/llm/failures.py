@@ -177,18 +177,20 @@ def _in_stream(chain: tuple[BaseException, ...]) -> Outcome:
 
 def _words(chain: tuple[BaseException, ...], reason: str) -> str:
     """Return what the provider said, or what the network said."""
-    if hung_up := [
-        _HUNG_UP[type(step).__name__] for step in chain if type(step).__name__ in _HUNG_UP
-    ]:
-        return hung_up[0]
-    if said := _told(_first(chain, "body")):
-        return said
-    # The outermost names the libraries of the way, the innermost what the network did.
-    inside = reason == "connection" or _names(chain) & _LOOP
+    names = [type(step).__name__ for step in chain]
+    if hung_up := next(filter(None, map(_HUNG_UP.get, names)), None):
+        return hung_up
+    text = _text(chain, inside=reason == "connection" or bool(_names(chain) & _LOOP))
+    if said := _told(_first(chain, "body")) or _told(_json_in(text)):
+        return _OURS.sub("", said).strip() or names[0]
+    words = _OURS.sub("", text.partition(" Original exception: ")[0]).strip() or names[0]
+    return f"{words}: is the address of the server right?" if reason == "not_found" else words
+
+
+def _text(chain: tuple[BaseException, ...], *, inside: bool) -> str:
+    """The outermost error names the libraries of the way, the innermost what the network did."""
     text = next(filter(None, map(str, reversed(chain) if inside else chain)), "")
-    text = text.partition("Traceback (most recent call last)")[0]
-    said = _told(_json_in(text)) or text.partition(" Original exception: ")[0]
-    return _OURS.sub("", said).strip() or type(chain[0]).__name__
+    return text.partition("Traceback (most recent call last)")[0]
 
 
 def _told(body: object) -> str | None:

@@ -35,7 +35,7 @@ from tests.support.chat_server import ChatServer, refusal
         (Reply("xyz", error={"message": "too long", "code": 400}), "bad_request", "too long"),
         (Reply("x", headers={"Content-Encoding": "gzip"}), "connection", "decompressing"),
         (Reply(page="<html>log in"), "other", "text/html"),
-        (Reply(page="<html>gone", status=404), "not_found", ""),
+        (Reply(page="<html>gone", status=404), "not_found", "is the address of the server right?"),
         (Reply(page="<html>bad gateway", status=502), "server_error", ""),
     ],
 )

@@ -148,6 +148,7 @@ CANARY = "sk-canary-4711"
         ("litellm_params", {"extra_headers": {"Authorization": f"Bearer {CANARY}"}}),
         ("litellm_params", {"extra_headers": {"X-Api-Key": CANARY}}),
         ("api_base", f"https://me:{CANARY}@example.org/v1"),
+        ("api_base", f"https://example.org/v1?api_key={CANARY}"),
         ("image_config", ImageConfig(base_image="python", registry_secret=CANARY)),
     ],
     ids=str,
@@ -165,6 +166,11 @@ def test_a_secret_in_the_wrong_place_is_refused_and_not_shown(
     named(argument, error)
     assert "canary" not in str(error.value)
     assert list(store.sessions()) == []
+
+
+def test_blanks_around_an_address_do_not_belong_to_it() -> None:
+    made = agent(api_base=" http://localhost:8000/v1 \n").generate("x")
+    assert made.folded.job.api_base == "http://localhost:8000/v1"
 
 
 def test_parameters_that_only_sound_secret_are_taken() -> None:
