@@ -39,10 +39,11 @@ class Caller:
 
     async def _within_limit(self, request: Request) -> Outcome:
         try:
-            async with asyncio.timeout(_limit(request)):
+            async with asyncio.timeout(_limit(request)) as limit:
                 return await self._made(request)
-        except TimeoutError:
-            return _too_late(request)
+        except TimeoutError as error:
+            within = f"within {_limit(request):g} seconds" if limit.expired() else "in time"
+            return _too_late(request, f"no answer {within}{f': {error}' if str(error) else ''}")
 
     async def _made(self, request: Request) -> Outcome:
         try:
@@ -71,8 +72,7 @@ def _limit(request: Request) -> float:
     raise TypeError(f"{request.name} is no request that an adapter answers")
 
 
-def _too_late(request: Request) -> Outcome:
-    message = f"no answer within {_limit(request):g} seconds"
+def _too_late(request: Request, message: str) -> Outcome:
     match request:
         case ModelRequest():
             return CallFailure(reason="timeout", message=message, retryable=True)

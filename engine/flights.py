@@ -55,8 +55,8 @@ class Flights:
     async def first(self, bell: asyncio.Event) -> tuple[Asked, Outcome] | None:
         """Return the first request to finish, or None if `bell` rings before one does.
 
-        Of several that have finished, the first in the order in which they are wanted. An exception
-        of the task is raised: it is a fault of an adapter, not an outcome.
+        Of several that have finished, the first in the order in which they are wanted. Where none
+        has an outcome, what an adapter raised is raised: that is its fault, and no outcome.
         """
         if not self._flights:
             raise RuntimeError("nothing is in flight: the rules ask for nothing and are not done")
@@ -66,19 +66,31 @@ class Flights:
             await asyncio.wait([*tasks, ring], return_when=asyncio.FIRST_COMPLETED)
         finally:
             ring.cancel()
-        return self._taken(self._flights)
+        if (landed := self._taken(self._flights)) is None and (error := self._fault(self._flights)):
+            raise error
+        return landed
 
     def take(self, wanted: Iterable[Request]) -> tuple[Asked, Outcome] | None:
         """Return an outcome that has come in and is still wanted, without waiting for one."""
         return self._taken(asked.key for asked in map(pack_request, wanted))
 
+    def fault(self, wanted: Iterable[Request]) -> BaseException | None:
+        """Return what an adapter raised in the place of an outcome that is still wanted."""
+        return self._fault(asked.key for asked in map(pack_request, wanted))
+
     def _taken(self, keys: Iterable[str]) -> tuple[Asked, Outcome] | None:
-        for key in keys:
-            flight = self._flights.get(key)
-            if flight and flight.task.done():
-                del self._flights[key]
+        for flight in self._landed(keys):
+            if _error(flight) is None:
+                del self._flights[flight.asked.key]
                 return flight.asked, flight.task.result()
         return None
+
+    def _fault(self, keys: Iterable[str]) -> BaseException | None:
+        return next(filter(None, map(_error, self._landed(keys))), None)
+
+    def _landed(self, keys: Iterable[str]) -> Iterator[Flight]:
+        known = filter(None, map(self._flights.get, keys))
+        return (flight for flight in known if flight.task.done())
 
     async def close(self) -> None:
         """Cancel everything and wait until it has ended."""
@@ -92,3 +104,11 @@ class Flights:
             task.cancel()
         # A cancelled request has no outcome; what it raises on the way out concerns nobody.
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _error(flight: Flight) -> BaseException | None:
+    """Return what the task of a flight that has ended raised; nobody cancelled it."""
+    if flight.task.cancelled():
+        name = flight.asked.request.name
+        return RuntimeError(f"an adapter was cancelled from inside while it was to {name}")
+    return flight.task.exception()

@@ -10,12 +10,13 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
 
 from codetape.engine.boundary import Boundary
 from codetape.engine.calls import Caller
 from codetape.engine.codec import Asked
 from codetape.engine.flights import Flight, Flights
-from codetape.engine.ports import Clock, EventStore, LeaseLost, Llm, Sandbox
+from codetape.engine.ports import Clock, EventStore, LeaseLost, Llm, Sandbox, StoreError
 from codetape.engine.tape import Recorded, Writer, read
 from codetape.states.events import Event, Forked, Paused, Resumed, SessionOpened
 from codetape.states.job import Job
@@ -143,11 +144,20 @@ class Engine:
         """
         if self._posted and not self._flights.landed:
             return None, self._take_posted()
-        await self._flights.match(self._workflow.wanted(session), self._workflow.delay(session))
+        wanted = self._workflow.wanted(session)
+        if self._flights.landed and (fault := self._flights.fault(wanted)):
+            return self._come_beside(fault, session)
+        await self._flights.match(wanted, self._workflow.delay(session))
         if landed := await self._flights.first(self._bell):
             asked, outcome = landed
             return asked, self._workflow.interpret(asked.request, outcome)
         return None, self._take_posted()
+
+    def _come_beside(self, fault: BaseException, session: Session) -> tuple[Asked, Event]:
+        """Return what came in beside an adapter's fault, for it was paid for; then raise the fault."""
+        if landed := self._landed(session):
+            return landed
+        raise fault
 
     def _take_posted(self) -> Event:
         event = self._posted.popleft()
@@ -164,13 +174,14 @@ class Engine:
                 self._on_event(recorded, session)
             except Exception:  # noqa: BLE001 - a subscriber's fault is not the session's
                 _log.warning("a subscriber failed at event %d", recorded.seq, exc_info=True)
+            except asyncio.CancelledError:  # it was cancelled with us, or wants us to be
+                _this_task().cancel()
         return session
 
     @contextlib.asynccontextmanager
     async def _held(self, writer: Writer) -> AsyncIterator[None]:
         """Keep the lease alive meanwhile; in the end nothing is in flight and the lease is free."""
-        run = asyncio.current_task()
-        assert run is not None, "this is a coroutine, so it runs in a task"
+        run = _this_task()
         lost: list[LeaseLost] = []
 
         async def beat() -> None:
@@ -182,6 +193,8 @@ class Engine:
                     lost.append(error)
                     run.cancel()
                     return
+                except StoreError:  # it may pass; what cannot be appended later is said then
+                    _log.warning("a sign of life could not be written", exc_info=True)
 
         heart = asyncio.ensure_future(beat())
         try:
@@ -192,5 +205,21 @@ class Engine:
             raise
         finally:
             heart.cancel()
-            await self._flights.close()
-            writer.release()
+            try:
+                await self._flights.close()
+            finally:  # whoever waits for them may be cancelled once more
+                _release(writer)
+
+
+def _release(writer: Writer) -> None:
+    """Give the lease back. Where that cannot be written, what came of the session still counts."""
+    try:
+        writer.release()
+    except StoreError:
+        _log.warning("a lease could not be given back", exc_info=True)
+
+
+def _this_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None, "a coroutine of ours runs in a task"
+    return task

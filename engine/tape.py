@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from codetape.engine import codec
@@ -137,7 +138,7 @@ class Writer:
             dest=after.state.value,
             request_key=key,
             data=data,
-            at=self._clock.now(),
+            at=_checked(self._clock.now()),
             hash="",
         )
         return replace(row, hash=chained(self._head, row))
@@ -149,3 +150,15 @@ class Writer:
     def release(self) -> None:
         """Let others go on with the session."""
         self._store.release(self._lease)
+
+
+def _checked(at: str) -> str:
+    """Return a time as a clock says it. Raises ValueError for one that could not be read again."""
+    try:
+        if datetime.fromisoformat(at).utcoffset() == timedelta():
+            return at
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(
+        f"the clock says {at!r}; a time is in UTC, as 2025-01-31T12:00:00.000000+00:00"
+    )
