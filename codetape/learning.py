@@ -37,13 +37,17 @@ def lane_of(workflow: Workflow) -> str:
 def library_of(store: EventStore) -> Iterator[Library]:
     """Lend the lessons beside the tapes of a store. Raises StoreUnusable.
 
-    Those of a store that is no file are kept in memory, as long as the store.
+    Those of a store that is no file are kept in memory, as long as the store; where nobody can tell
+    how long that is (it has `__slots__`), no longer than they are lent.
     """
     if isinstance(store, SqliteStore):
         with closing(Library.open(store.path)) as library:
             yield library
-    else:
+    elif _has_an_end(store):
         yield _in_memory(store)
+    else:
+        with closing(Library.open()) as library:
+            yield library
 
 
 _kept: dict[int, Library] = {}
@@ -55,6 +59,15 @@ def _in_memory(store: EventStore) -> Library:
         _kept[id(store)] = Library.open()
         weakref.finalize(store, _drop, id(store))
     return _kept[id(store)]
+
+
+def _has_an_end(store: EventStore) -> bool:
+    """Say whether one is told when a store is gone."""
+    try:
+        weakref.ref(store)
+    except TypeError:
+        return False
+    return True
 
 
 def _drop(store: int) -> None:
@@ -107,8 +120,9 @@ def learn_after(store: EventStore, session: str) -> None:
     """Learn from a session that has ended; if that cannot be, say so and harm nothing."""
     try:
         learn_from(store, session)
-    except StoreError as error:
-        _log.warning("nothing was learned from session %s: %s", session, error)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the result was paid for
+        known = isinstance(error, StoreError)
+        _log.warning("nothing was learned from session %s: %s", session, error, exc_info=not known)
 
 
 def give_feedback(

@@ -20,6 +20,9 @@ from codetape.engine.ports import (
 )
 
 LEASE_SECONDS = 90  # three times the interval at which a running session renews
+given_back: set[str] = set()
+"""Tokens of leases that this process gave back, and could not write that down."""
+
 LARGEST = 2**63 - 1  # of SQLite's integers
 
 
@@ -48,7 +51,7 @@ class Record:
 
     def holder(self, now: str) -> str | None:
         """Return the owner of a lease that is alive at `now`, None if the session is free."""
-        if self.owner is None or self.expires is None:
+        if self.owner is None or self.expires is None or self.token in given_back:
             return None
         lives = alive(self.owner)
         held = self.expires > now if lives is None else lives

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetape.adapters.store import files, rows, schema
-from codetape.adapters.store.remedies import WAIT, remedy
+from codetape.adapters.store.remedies import GONE, WAIT, remedy
 from codetape.adapters.store.schema import Steps
 from codetape.engine.ports import StoreUnusable
 
@@ -50,6 +50,7 @@ class Database:
         self._filesystem = filesystem
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
         _databases.add(self)
         with self._using():  # opens the file: what is wrong with it is said at once
             pass
@@ -99,8 +100,15 @@ class Database:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._using() as db, rows.transaction(db, "IMMEDIATE"):
-            yield db
+        with self._using() as db:
+            self._check_file()
+            with rows.transaction(db, "IMMEDIATE"):
+                yield db
+
+    def _check_file(self) -> None:
+        """Refuse to write into a file that the path no longer leads to: nobody would find it again."""
+        if self._path is not None and files.identity(self._path) != self._file:
+            raise StoreUnusable(self._name, GONE)
 
     @property
     def _name(self) -> str:
@@ -109,6 +117,7 @@ class Database:
     def _opened(self) -> sqlite3.Connection:
         if self._path is not None:
             files.make_private(self._path)
+            self._file = files.identity(self._path)
         db = sqlite3.connect(self._name, WAIT, isolation_level=None, check_same_thread=False)
         try:
             if self._is_made_at_once(db):

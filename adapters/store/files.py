@@ -48,6 +48,15 @@ def make_private(path: Path) -> None:
         _make_by_opening(path)
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return what stays the same while a path leads to the same file, None if it leads nowhere."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def _resolved(path: Path) -> Path:
     try:
         return path.resolve()

@@ -15,6 +15,12 @@ _REMEDIES = {
 }
 
 
+GONE = (
+    "the file was deleted, moved or replaced while it was open, so nothing was written: put it back"
+    " and resume, or start again to have a new one"
+)
+"""What is said where the path of a store leads to another file, or to none."""
+
 LEAST = 64 * 1024
 """Bytes that SQLite needs beside a file to open it at all: its log, and what its readers share."""
 

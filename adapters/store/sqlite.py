@@ -92,8 +92,10 @@ class SqliteStore(Database):
                 raise LeaseLost(lease.session, checks.taken_by(rows.find(db, lease.session)))
 
     def release(self, lease: Lease) -> None:
+        checks.given_back.add(lease.token)  # true for this process, even if it cannot be written
         with self._writing() as db:
             rows.clear_lease(db, lease)
+        checks.given_back.discard(lease.token)
 
     # --- events -----------------------------------------------------------------------------------
 

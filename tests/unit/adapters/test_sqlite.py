@@ -8,7 +8,7 @@ import random
 import sqlite3
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,11 +16,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from codetape.adapters.store import remedies, schema
+from codetape.adapters.owner import current_owner
+from codetape.adapters.store import database, remedies, schema
 from codetape.adapters.store.remedies import remedy
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.engine.chain import GENESIS
-from codetape.engine.ports import StoreUnusable
+from codetape.engine.ports import SessionOwned, StoreUnusable
 from codetape.states.values import canonical
 from codetape.testing.stores import make_event, write
 
@@ -322,3 +323,58 @@ def test_f11_free_space_is_that_of_the_disk_of_the_file(
     monkeypatch.setattr(remedies, "LEAST", 2**62)
     with pytest.raises(StoreUnusable, match="the disk is full"):
         SqliteStore(tmp_path)  # a folder, which SQLite cannot open
+
+
+# --- what others do to the file -------------------------------------------------------------------
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def move(path: Path) -> None:
+    path.rename(path.with_name("moved.db"))
+
+
+def replace(path: Path) -> None:
+    open_store(path.with_name("other.db")).close()
+    path.with_name("other.db").replace(path)
+
+
+@pytest.mark.parametrize("harm", [remove, move, replace])
+def test_nothing_is_written_into_a_file_that_nobody_finds_again(
+    path: Path, harm: Callable[[Path], None]
+) -> None:
+    with closing(open_store(path)) as store:
+        lease = store.create("one", "autocoder", "", "alice")
+        tape = write(store, lease)
+        harm(path)
+        with pytest.raises(StoreUnusable, match="deleted, moved or replaced"):
+            store.append(lease, make_event("one", 2, tape[-1].hash), {})
+        assert list(store.read("one")) == tape, "what was written can be saved yet"
+
+
+def test_a_file_that_is_put_back_is_written_again(path: Path) -> None:
+    with closing(open_store(path)) as store:
+        lease = store.create("one", "autocoder", "", "alice")
+        move(path)
+        with pytest.raises(StoreUnusable, match="put it back and resume"):
+            write(store, lease)
+        path.with_name("moved.db").rename(path)
+        tape = write(store, lease)
+        assert list(store.read("one")) == tape
+
+
+def test_a_lease_that_was_given_back_while_the_file_was_locked_is_free_here(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "WAIT", 0.0)
+    with closing(open_store(path)) as store, closing(sqlite3.connect(path)) as other:
+        lease = store.create("one", "autocoder", "", current_owner())
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnusable, match="another process kept it locked"):
+            store.release(lease)
+        other.rollback()
+        assert store.acquire("one", current_owner()).token != lease.token
+        with pytest.raises(SessionOwned):
+            store.acquire("one", current_owner())

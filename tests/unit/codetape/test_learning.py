@@ -17,7 +17,7 @@ from codetape.adapters.sandbox.fake import FakeSandbox, failed
 from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.adapters.system import FixedClock, FixedIds
-from codetape.engine.ports import EventStore, StoreUnusable, UnknownSession
+from codetape.engine.ports import EventStore, StoredEvent, StoreUnusable, UnknownSession
 from codetape.learning import give_feedback, guidance_for, learn_after, learn_from, library_of
 from codetape.replay.export import tape_lines
 from codetape.replay.replayer import replay
@@ -199,3 +199,35 @@ def test_a_store_without_lessons_changes_no_tape() -> None:
         return list(tape_lines(result.store, result.session))
 
     assert tape() == tape(lessons=False)
+
+
+class Slotted:
+    """A store that nobody can be told the end of."""
+
+    __slots__ = ("_store",)
+
+    def __init__(self) -> None:
+        self._store = MemoryStore()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def test_lessons_of_a_store_without_an_end_go_at_once() -> None:
+    store: Any = Slotted()
+    with library_of(store) as library:
+        library.learn("s", "autocoder", ASKED, ["one"])
+        assert len(library.lessons()) == 1
+    with library_of(store) as library:
+        assert library.lessons() == ()
+
+
+def test_a_store_that_raises_what_it_should_not_takes_no_result(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Odd(MemoryStore):
+        def read(self, session: str, after: int = 0) -> Iterator[StoredEvent]:
+            raise ZeroDivisionError("a bug")
+
+    learn_after(Odd(), "s1")
+    assert "nothing was learned from session s1: a bug" in caplog.text
