@@ -6,14 +6,14 @@
 # Safe to run again: what works is left alone. As a user, run it without sudo; it
 # asks for it where it must (packages, the tree of the image), and the image goes
 # to your own podman. Other systems: install podman and bubblewrap with the
-# system's package manager, then `podman pull docker.io/library/python:3.11-slim`.
+# system's package manager, then `podman pull docker.io/library/python:3.12-slim`.
 #
 # CODETAPE_BASE_IMAGE, if set, names an image that is here already; none is made then.
 set -eu
 
 SUITE=bookworm # its Python is 3.11, the oldest that codetape runs on
 MADE=localhost/codetape-base:$SUITE
-PULLED=docker.io/library/python:3.11-slim
+PULLED=docker.io/library/python:3.12-slim
 PACKAGES="podman runc fuse-overlayfs slirp4netns uidmap bubblewrap debootstrap"
 
 say() { printf '%s\n' "$*"; }
@@ -137,6 +137,3 @@ image=$(find_image) || {
 say "base image: $image"
 try_podman "$image"
 try_bubblewrap
-if [ "$image" = "$MADE" ] && [ -z "${CODETAPE_BASE_IMAGE:-}" ]; then
-    say "To build on it: export CODETAPE_BASE_IMAGE=$MADE"
-fi

@@ -10,8 +10,10 @@ import subprocess
 from collections.abc import Callable
 from functools import cache
 
+from codetape.adapters.sandbox.podman.settings import BASE, MADE
+
 INSTALL = "sh scripts/install-sandboxes.sh"
-BASE_IMAGES = ("localhost/codetape-base:bookworm", "docker.io/library/python:3.11-slim")
+BASE_IMAGES = (MADE, BASE)
 _PATIENCE = 60.0  # seconds; the first podman command after a boot sets up its storage
 
 

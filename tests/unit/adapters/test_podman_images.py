@@ -9,10 +9,11 @@ import pytest
 
 from codetape.adapters.sandbox.podman import PodmanSandbox, handed, images
 from codetape.adapters.sandbox.podman.images import Stage, invalid, stages
-from codetape.adapters.sandbox.podman.settings import Settings, without_passwords
+from codetape.adapters.sandbox.podman.settings import BASE, MADE, Settings, without_passwords
 from codetape.adapters.sandbox.podman.telling import Told
 from codetape.engine.ports import SandboxBroken
 from codetape.states.values import ImageSpec
+from tests.sandboxes import BASE_IMAGES
 from tests.support.podman_server import podman_server
 
 SPEC = ImageSpec(
@@ -158,6 +159,20 @@ def test_the_bundle_of_certificates_is_the_first_that_is_there(tmp_path: Path) -
 def test_the_base_image_is_a_setting() -> None:
     assert Settings.read({"CODETAPE_BASE_IMAGE": "mine:1"}).base == "mine:1"
     assert Settings.read({}).on("other:1").base == "other:1"
+
+
+def test_the_script_and_the_tests_look_for_the_images_that_builds_take() -> None:
+    script = (Path(__file__).parents[3] / "scripts/install-sandboxes.sh").read_text()
+    said = dict(
+        line.split("=", 1)
+        for line in script.splitlines()
+        if line.startswith(("SUITE=", "MADE=", "PULLED="))
+    )
+    suite = said["SUITE"].split()[0]
+    assert said["MADE"].replace("$SUITE", suite) == MADE
+    assert said["PULLED"] == BASE
+    assert f"podman pull {BASE}" in script
+    assert BASE_IMAGES == (MADE, BASE)
 
 
 def test_a_log_keeps_no_password_of_an_address() -> None:
