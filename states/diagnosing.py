@@ -7,7 +7,7 @@ from collections.abc import Callable
 from codetape.states import events as e
 from codetape.states.answers import DiagnosisShape, FailureShape
 from codetape.states.classify import needs_of
-from codetape.states.failures import Failure, base_id
+from codetape.states.failures import Failure, base_id, plain_id
 from codetape.states.ladder import is_labelled
 from codetape.states.packages import merged, requirement, system_package
 from codetape.states.values import Answer, FailureClass
@@ -52,17 +52,13 @@ def _labelled(failure: Failure, findings: list[FailureShape]) -> Failure:
 
 def _finding(failure: Failure, findings: list[FailureShape]) -> FailureShape | None:
     """The finding for this very test, else the one for its function or another of its parameters."""
-    names = {_bare(f.test_name): f for f in reversed(findings)}
+    names = {plain_id(f.test_name): f for f in reversed(findings)}
     short = failure.base_id.rpartition("::")[2]
     for name in (failure.test_id, failure.base_id, short):
         if name in names:
             return names[name]
     known = (failure.base_id, short)
     return next((f for name, f in names.items() if base_id(name) in known), None)
-
-
-def _bare(name: str) -> str:
-    return name.strip().rpartition("test_solution.py::")[2]
 
 
 def _valid(check: Callable[[str], str], names: list[str]) -> list[str]:

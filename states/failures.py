@@ -9,6 +9,9 @@ from codetape.states.values import FailureClass, Problem, Value
 COLLECTION = "(collection)"
 """The test id of a failure that kept pytest from finding the tests."""
 
+WHOLE_RUN = "(run)"
+"""The test id of a failure that belongs to no single test."""
+
 _MASKS = (
     (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
     (re.compile(r"(?:/[\w.+-]+){2,}"), "<path>"),
@@ -52,6 +55,17 @@ class Failure(Value):
     def base_id(self) -> str:
         """The test id without its parameters: `TestX::test_y[1]` is `TestX::test_y`."""
         return base_id(self.test_id)
+
+
+def plain_id(name: str) -> str:
+    """Return a test's id as a report has it, from the ways in which models write one.
+
+    `test_solution.py::TestX::test_y[1]`, `TestX.test_y[1]` and `test_y()` are such ways.
+    """
+    head, bracket, parameters = name.strip().strip("`").partition("[")
+    head = head.rpartition("test_solution.py::")[2].strip().removesuffix("()")
+    head = head.replace(".", "::").removeprefix("test_solution::")
+    return f"{head}{bracket}{parameters}"
 
 
 def base_id(test_id: str) -> str:

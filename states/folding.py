@@ -17,6 +17,7 @@ from codetape.states.fixes import edits, is_applied
 from codetape.states.guards import BLAMED
 from codetape.states.ladder import (
     CODE_LABELS,
+    blamed,
     environmental,
     faulty_code,
     faulty_tests,
@@ -246,8 +247,9 @@ def _build_failed(s: Session, event: e.BuildFailed) -> Session:
 def ran(s: S, run: RunOutcome) -> S:
     """An attempt ended in a run."""
     runs = s.runs | {s.run_key}
-    s = replace(s, run=run, runs=runs, attempts=s.attempts + 1, broken=0)
-    return replace(s, repair=None, build_failure=None)
+    s = replace(s, run=run, runs=runs, tested=(s.code, s.tests), attempts=s.attempts + 1, broken=0)
+    found = s.run_key[:2] if run.report and run.report.collected else s.collected
+    return replace(s, repair=None, build_failure=None, collected=found)
 
 
 def _tests_passed(s: Session, event: e.TestsPassed) -> Session:
@@ -255,7 +257,7 @@ def _tests_passed(s: Session, event: e.TestsPassed) -> Session:
 
 
 def _tests_failed(s: Session, event: e.TestsFailed) -> Session:
-    failures = tuple(_kept(s, failure) for failure in event.failures)
+    failures = tuple(_kept(s, blamed(s, failure)) for failure in event.failures)
     return replace(ran(s, event.run), failures=failures)
 
 
@@ -270,7 +272,7 @@ def _kept(s: Session, failure: Failure) -> Failure:
 
 
 def _tests_not_collected(s: Session, event: e.TestsNotCollected) -> Session:
-    failure = event.failure
+    failure = blamed(s, event.failure)
     s = asked(ran(s, event.run), needs_of((failure,), s.imports))
     comes_back = (failure.identity, failure.label) in s.tried
     return replace(s, failures=(failure,), comes_back=comes_back)
@@ -281,11 +283,15 @@ def _sandbox_broke(s: Session, event: e.SandboxBroke) -> Session:
 
 
 def repair_failed(s: S, _: e.RepairFailed) -> S:
-    """Nothing ran, so no attempt was made; but a build that is known to fail ends one."""
+    """Nothing ran, so no attempt was made; but a build that is known to fail ends one.
+
+    What was made is what ran long ago: it gives way to what the failures are of.
+    """
     if failure := s.failed_builds.get(s.spec.key):
         return replace(s, attempts=s.attempts + 1, build_failure=failure, repair=None)
     due = faulty_tests(s.failures) or for_new_code(s.failures)
-    return replace(_fruitless(s, due), repair=None)
+    code, tests = s.tested
+    return replace(_fruitless(s, due), code=code, tests=tests, repair=None)
 
 
 # --- Diagnosing, Reclassify -----------------------------------------------------------------------

@@ -7,7 +7,7 @@ repair changed nothing. At the end of its ladder a failure is stuck.
 from __future__ import annotations
 
 from codetape.states.events import Reclassified, Relabelled
-from codetape.states.failures import Failure
+from codetape.states.failures import COLLECTION, WHOLE_RUN, Failure
 from codetape.states.session import Repair, Session
 from codetape.states.values import FailureClass as C
 
@@ -16,7 +16,7 @@ LADDER: dict[C, tuple[C, ...]] = {
     C.TEST_ERROR: (C.TEST_ERROR, C.LOGIC),
     C.UNKNOWN: (C.LOGIC, C.TEST_ERROR),
     C.ENVIRONMENT: (C.ENVIRONMENT, C.LOGIC, C.TEST_ERROR),
-    C.RESOURCE: (C.RESOURCE,),
+    C.RESOURCE: (C.RESOURCE, C.TEST_ERROR),
 }
 """The labels that a failure goes through, by the label that it has."""
 
@@ -40,13 +40,33 @@ def next_label(session: Session, failure: Failure) -> C:
     A repair that changed nothing proves nothing of the other one: that is tried again. If neither
     changes anything, or both did and the failure is the same, it is stuck.
     """
-    rungs = [(failure.identity, label) for label in LADDER.get(failure.label, ())]
+    rungs = [(failure.identity, label) for label in _ladder(failure)]
     if not image_would_change(session):
         rungs = [rung for rung in rungs if rung[1] is not C.ENVIRONMENT]
     untried = [rung for rung in rungs if rung not in session.tried]
     changing = [rung for rung in rungs if rung not in session.fruitless]
     again = changing if len(changing) < len(rungs) else []
     return next((label for _, label in (*untried, *again)), C.STUCK)
+
+
+def _ladder(failure: Failure) -> tuple[C, ...]:
+    """A failure of no single test has no test to repair; nor have tests that ran out of something
+    before the first of them began: the same file would be asked for over and over."""
+    nowhere = failure.test_id == WHOLE_RUN
+    nowhere |= failure.test_id == COLLECTION and failure.label is C.RESOURCE
+    labels = LADDER.get(failure.label, ())
+    return tuple(x for x in labels if not (nowhere and x is C.TEST_ERROR))
+
+
+def blamed(s: Session, failure: Failure) -> Failure:
+    """What tests could import until the code was changed, the new code has lost."""
+    code, tests, _ = s.run_key
+    lost = tests == s.collected[1] and code != s.collected[0]
+    lost &= failure.test_id == COLLECTION or failure.problem.module == "solution"
+    if not lost or failure.label is not C.TEST_ERROR:
+        return failure
+    because = "the tests found what they need before the code was changed; they are not at fault"
+    return failure.model_copy(update={"label": C.LOGIC, "because": because})
 
 
 def image_would_change(session: Session) -> bool:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from codetape.states.failures import base_id
+from codetape.states.failures import base_id, plain_id
 from codetape.states.fences import fenced_blocks, python_code
 from codetape.states.python_source import TestFunction, defined_tests, parsed, syntax_error
 from codetape.states.weakening import Function, cases, weakening
@@ -61,8 +61,9 @@ def _torn(patches: Iterable[tuple[str, str]], failing: Iterable[str]) -> set[str
 
 def _bare(name: str) -> str:
     """Return a test's name without the file and the classes that it may come with."""
+    name = plain_id(name)
     base = base_id(name)
-    return base.split("::")[-1].strip() + name.removeprefix(base)
+    return base.split("::")[-1] + name.removeprefix(base)
 
 
 def _refuse_if(wrong: bool, reason: str) -> None:
@@ -71,14 +72,21 @@ def _refuse_if(wrong: bool, reason: str) -> None:
 
 
 def _target(source: str, name: str, due: Iterable[str]) -> TestFunction:
-    wanted = base_id(name).rpartition("test_solution.py::")[2].strip()
+    wanted = base_id(plain_id(name))
     same = [test for test in due if test == wanted or test.split("::")[-1] == wanted]
     found = [test for test in defined_tests(source) if test.id in same]
     if not same:
-        raise ValueError("this test did not fail")
+        raise ValueError(_no_target(source, wanted))
     if len(found) != 1 or len(same) != 1:
         raise ValueError(f"the file defines {len(found)} tests of this name, not one")
     return found[0]
+
+
+def _no_target(source: str, wanted: str) -> str:
+    tests = {test.id.split("::")[-1] for test in defined_tests(source)}
+    if wanted in tests or not _functions(source, wanted):
+        return "this test did not fail"
+    return "this is no test, so it stays; put what the failing test needs into the test itself"
 
 
 def _module(code: str) -> str:
@@ -102,7 +110,7 @@ def _spliced(source: str, target: TestFunction, patch: str) -> str:
     before = lines[target.first_line - 1 : target.last_line]
     after = _kept_ids(before, old, _lines_of(patch, new, old.col_offset), new)
     if before == after:
-        raise ValueError("the patch changes nothing")
+        raise ValueError(f"the patch changes nothing{_elsewhere(source, patch, new)}")
     lines[target.first_line - 1 : target.last_line] = after
     patched = "\n".join(lines) + "\n"
     if problem := syntax_error(patched):
@@ -124,6 +132,8 @@ def _checked(source: str, old: Function, patch: str) -> Function:
         raise ValueError(weaker)
     if lost := sorted(_used(new) & _imported(patch) - _imported(source)):
         raise ValueError(f"the patch imports {', '.join(lost)} outside the function")
+    if lost := sorted(_used(new) & _defined(patch) - _defined(source) - {new.name}):
+        raise ValueError(f"the patch defines {', '.join(lost)} outside the function")
     return new
 
 
@@ -143,8 +153,27 @@ def _head(function: Function) -> int:
     return body - first
 
 
+def _elsewhere(source: str, patch: str, new: Function) -> str:
+    """Say so if what a patch changes stands outside of its test."""
+    others = set(map(ast.unparse, parsed(patch).body)) - set(map(ast.unparse, parsed(source).body))
+    others -= {ast.unparse(new)}
+    return " in the test; what stands outside of it is left out" if others else ""
+
+
 def _used(function: Function) -> set[str]:
-    return {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    """The names in a function, and those of its parameters: a fixture is one."""
+    nodes = list(ast.walk(function))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.arg for node in nodes if isinstance(node, ast.arg)}
+
+
+def _defined(code: str) -> set[str]:
+    """The names that functions, classes and values of a module have."""
+    body = parsed(code).body
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    names = {node.name for node in body if isinstance(node, kinds)}
+    assigned = [t for n in body if isinstance(n, ast.Assign) for t in n.targets]
+    return names | {target.id for target in assigned if isinstance(target, ast.Name)}
 
 
 def _imported(code: str) -> set[str]:

@@ -146,6 +146,8 @@ class Session:
     tried: frozenset[tuple[str, FailureClass]] = frozenset()
     fruitless: frozenset[tuple[str, FailureClass]] = frozenset()
     runs: frozenset[tuple[str, str, str]] = frozenset()
+    tested: tuple[Solution | None, Tests | None] = (None, None)  # in the last run, and its failures
+    collected: tuple[str, str] = ("", "")  # the last code and tests with which pytest found tests
     history: tuple[str, ...] = ()  # what was tried, in words, for the next prompt
     notes: tuple[str, ...] = ()
     attempts: int = 0

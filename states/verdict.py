@@ -13,7 +13,7 @@ from codetape.states.classify import (
     failures_of,
     limit_problem,
 )
-from codetape.states.failures import COLLECTION, Failure, base_id
+from codetape.states.failures import COLLECTION, WHOLE_RUN, Failure, base_id
 from codetape.states.python_source import defined_tests, imports_of
 from codetape.states.values import (
     FailureClass,
@@ -23,9 +23,6 @@ from codetape.states.values import (
     SandboxFailure,
     TestReport,
 )
-
-WHOLE_RUN = "(run)"
-"""The test id of a failure that belongs to no single test."""
 
 
 def verdict(spec: RunSpec, run: RunOutcome) -> e.Event:

@@ -57,6 +57,11 @@ def test_what_is_said_of_other_tests_is_left_out() -> None:
         "test_y[2]",
         " test_solution.py::TestX::test_y[1] ",
         "/var/inputs/test_solution.py::TestX::test_y",
+        "TestX.test_y",
+        "TestX.test_y[1]",
+        "test_solution.TestX.test_y",
+        "`TestX::test_y`",
+        "test_y()",
     ],
 )
 def test_a_test_is_found_by_each_name_that_a_model_may_give_it(name: str) -> None:

@@ -8,7 +8,7 @@ from codetape.states import events as e
 from codetape.states import requests as r
 from codetape.states.ladder import LADDER, next_label
 from codetape.states.machine import State
-from codetape.states.values import FailureClass, Frame, Problem, RunOutcome
+from codetape.states.values import FailureClass, Frame, Problem, RunOutcome, TestReport
 from tests.unit.states.driving import (
     CODES,
     IN_WORDS,
@@ -113,6 +113,27 @@ def test_what_ran_out_is_asked_to_use_less_once() -> None:
     driven = driven.says(CODES[1]).runs(spent)
     assert driven.session.ending is not None
     assert driven.session.ending.failure is FailureClass.STUCK
+    assert driven.kinds == ["code", "tests", "code"]
+
+
+def endless(test: str) -> RunOutcome:
+    report = TestReport(finished=False, collected=(test,), running=test)
+    return RunOutcome(report=report, timed_out=True)
+
+
+def test_a_test_that_never_ends_is_repaired_where_other_code_did_not_help() -> None:
+    driven = ready().runs(endless("test_a"))
+    assert labels(driven.session) == {"test_a": "resource"}
+    driven = driven.says(CODES[1]).runs(endless("test_a"))
+    assert driven.state is State.NEEDS_TESTS
+    driven = driven.says(PATCHED).runs(endless("test_a"))
+    assert driven.state is State.NEEDS_CODE  # against another test the code is worth another try
+
+
+def test_a_process_that_ends_between_two_tests_has_no_test_to_repair() -> None:
+    died = RunOutcome(signal=11, report=TestReport(finished=False, collected=("test_a",)))
+    driven = ready().runs(died).says(CODES[1]).runs(died)
+    assert driven.state is State.DONE
     assert driven.kinds == ["code", "tests", "code"]
 
 
@@ -295,6 +316,44 @@ def test_tests_that_cannot_be_collected_again_send_the_code_to_define_what_they_
     driven = driven.says({"test_code": f"# anew\n{TESTS['test_code']}"}).not_collected(missing)
     assert driven.state is State.NEEDS_CODE
     assert "cannot import name 'sub'" in driven.prompt
+
+
+LOST = Problem(type="ImportError", message="cannot import name 'add'", module="solution")
+
+
+def test_code_that_lost_what_the_tests_import_is_written_anew() -> None:
+    """A shortened file: tests of less would pass."""
+    driven = ready().fails(test_a="assert 4 == 3").says(blamed("logic"))
+    driven = driven.says({"code": "def other():\n    return 1\n"}).not_collected(LOST)
+    assert labels(driven.session) == {"(collection)": "logic"}
+    assert driven.state is State.NEEDS_CODE
+    assert "cannot import name 'add'" in driven.prompt
+    driven = driven.says({"code": "def more():\n    return 1\n"}).not_collected(LOST)
+    assert driven.state is State.NEEDS_TESTS  # the same again: now it may be the tests
+
+
+def test_a_test_whose_import_the_new_code_lost_is_not_at_fault() -> None:
+    driven = ready().fails(test_a="assert 4 == 3").says(blamed("logic"))
+    driven = driven.says(CODES[1]).fails({"test_b": LOST})
+    assert labels(driven.session) == {"test_b": "logic"}
+
+
+def test_tests_that_another_image_keeps_from_being_collected_are_not_the_codes_fault() -> None:
+    driven = ready().fails(test_a="assert 4 == 3")
+    needs = {"needs_language_packages": ["pytest-mock"]}
+    driven = driven.says(diagnosis(finding("test_a", "environment"), **needs)).builds()
+    driven = driven.not_collected(Problem(type="ValueError", message="no"))
+    assert labels(driven.session) == {"(collection)": "test_error"}
+
+
+def test_code_that_ran_long_ago_gives_way_to_the_code_that_the_failure_is_of() -> None:
+    first, second = CODES[0], CODES[1]
+    driven = ready(code=first).fails(test_a="assert 4 == 3").says(blamed("logic")).says(second)
+    driven = driven.fails(test_b="assert 5 == 0").says(blamed("logic", tests="test_b")).says(first)
+    assert driven.names[-2:] == ["repair_failed", "reclassified"]
+    assert driven.state is State.NEEDS_TESTS
+    assert second["code"] in driven.prompt
+    assert first["code"] not in driven.prompt
 
 
 def test_a_module_that_the_image_has_no_way_to_get_goes_to_the_code() -> None:

@@ -51,6 +51,9 @@ def test_last():
         add(None, 1)'''
 
 
+WITH_DATA = "def test_d(data):\n    assert data == 2\n"
+
+
 def patched(name: str, code: str, *failing: str) -> Patched:
     return apply_patches(FILE, [(name, code)], failing or (name,))
 
@@ -210,6 +213,42 @@ def test_a_name_that_the_file_has_twice_is_an_error() -> None:
 
 def test_a_patch_has_to_change_something() -> None:
     assert "changes nothing" in reason("test_a", "def test_a():\n    assert add(1, 2) == 3\n")
+
+
+def test_what_a_patch_changes_elsewhere_is_told_to_be_left_out() -> None:
+    code = "def helper():\n    return 3\n\n\ndef test_a():\n    assert add(1, 2) == 3\n"
+    assert "outside of it is left out" in reason("test_a", code)
+    whole = FILE.replace("limit = 3", "limit = 4")
+    assert "outside of it is left out" in reason("test_a", whole)
+    assert reason("test_a", FILE) == "test_a: the patch changes nothing"
+
+
+@pytest.mark.parametrize(
+    ("head", "test"),
+    [
+        ("def three():\n    return 3", "def test_a():\n    assert add(1, 2) == three()"),
+        ("THREE = 3", "def test_a():\n    assert add(1, 2) == THREE"),
+        (
+            "@pytest.fixture\ndef three():\n    return 3",
+            "def test_a(three):\n    assert add(1, 2) == three",
+        ),
+    ],
+)
+def test_what_a_patch_defines_and_would_leave_behind_is_named(head: str, test: str) -> None:
+    assert " outside the function" in reason("test_a", f"{head}\n\n\n{test}\n")
+    inside = test.replace(":\n", f":\n    {head.splitlines()[-1].strip()}\n", 1)
+    assert patched("test_a", inside.replace("return 3", "three = 3")).patched == ("test_a",)
+
+
+def test_what_is_no_test_is_told_to_stay() -> None:
+    source = f"import pytest\n\n\n@pytest.fixture\ndef data():\n    return 1\n\n\n{WITH_DATA}"
+    result = apply_patches(source, [("data", "def data():\n    return 2\n")], ["test_d"])
+    assert "this is no test" in result.refused[0]
+
+
+def test_a_method_may_be_named_with_a_dot() -> None:
+    code = "def test_method(self):\n    assert table('') == 4\n"
+    assert patched("TestGroup.test_method", code, "TestGroup::test_method").patched
 
 
 def test_imports_that_would_be_left_behind_are_named() -> None:

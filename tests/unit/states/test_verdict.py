@@ -9,7 +9,7 @@ from hypothesis import given
 
 from codetape.states import events as e
 from codetape.states.classify import needs_of
-from codetape.states.failures import COLLECTION, Failure, masked
+from codetape.states.failures import COLLECTION, WHOLE_RUN, Failure, masked
 from codetape.states.values import (
     Frame,
     ImageRef,
@@ -20,7 +20,7 @@ from codetape.states.values import (
     TestResult,
     TextFile,
 )
-from codetape.states.verdict import WHOLE_RUN, verdict
+from codetape.states.verdict import verdict
 from codetape.testing.bringing import run
 from codetape.testing.chance import Chance
 from codetape.testing.pools import TEST_FILES
@@ -110,6 +110,7 @@ def test_nothing_executed_is_the_fault_of_the_tests(outcome: Any) -> None:
     event = verdict(spec(), ran(result("test_a", outcome), result("test_p[1]", outcome)))
     assert isinstance(event, e.TestsNotCollected)
     assert event.failure.problem.type == "NoTestsRan"
+    assert "skipped proves nothing" in event.failure.because
     assert event.failure.label == "test_error"
 
 
@@ -206,6 +207,8 @@ def test_a_failed_test_keeps_what_the_report_says_of_it() -> None:
     assert silent.problem.type == "Unknown"
 
 
+LACKS = "[Errno 2] No such file or directory: '/var/inputs/data.csv'"
+ASYNC = "async def functions are not natively supported"
 MISSING = Problem(type="ModuleNotFoundError", message="No module named 'yaml'", module="yaml")
 
 
@@ -236,6 +239,17 @@ MISSING = Problem(type="ModuleNotFoundError", message="No module named 'yaml'", 
         (Problem(type="OSError", message="[Errno 5] Input/output error"), "unknown"),
         (Problem(type="RuntimeError", message="can't start new thread"), "resource"),
         (Problem(type="FixtureLookupError", message="db"), "test_error"),
+        (Problem(type="Failed", message="async def functions are not natively …"), "unknown"),
+        (Problem(type="Failed", message=f"{ASYNC}.\nInstall a plugin"), "test_error"),
+        (Problem(type="FileNotFoundError", message=LACKS, frames=places("tests")), "test_error"),
+        (
+            Problem(type="FileNotFoundError", message=LACKS, frames=places("tests", "installed")),
+            "test_error",
+        ),
+        (
+            Problem(type="FileNotFoundError", message=LACKS, frames=places("tests", "solution")),
+            "unknown",
+        ),
         (Problem(type="EOFError", message="", frames=places("tests", "solution")), "logic"),
         (Problem(type="EOFError", message="", frames=places("tests")), "unknown"),
         (Problem(type="KeyError", message="'x'", frames=places("solution")), "unknown"),
