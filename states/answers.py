@@ -7,6 +7,7 @@ an answer is validated here either way.
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -114,6 +115,10 @@ SHAPES: dict[str, type[Shape]] = {
 """Kind of call to shape of answer."""
 
 
+_OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
+_DECODER = json.JSONDecoder(strict=False)
+
+
 class Unusable(Exception):
     """An answer that cannot be read: `reason` as in AnswerRejected, `detail` for people and models."""
 
@@ -160,7 +165,8 @@ def whole_text(answer: Answer) -> str:
 
 
 def json_object(text: str) -> object:
-    """Return the JSON in `text`: the text itself, or the longest fenced block that is JSON."""
+    """Return the JSON in `text`: the text itself, the longest fenced block that is JSON, or an object
+    that stands on lines of its own between words."""
     for candidate in sorted({text.strip(), *fenced_blocks(text)}, key=lambda t: (-len(t), t)):
         try:
             return storable(json.loads(candidate, strict=False))
@@ -168,7 +174,19 @@ def json_object(text: str) -> object:
             continue
     if has_open_fence(text):
         raise Unusable("truncated", "a fenced block is not closed")
-    raise Unusable("malformed", "the answer is not JSON")
+    return _between_words(text)
+
+
+def _between_words(text: str) -> object:
+    """The first object of the text, if its lines hold nothing else. Raises Unusable."""
+    opening = _OBJECT.search(text)
+    try:
+        value, end = _DECODER.raw_decode(text, opening.end() - 1 if opening else len(text))
+    except (ValueError, RecursionError):
+        value, end = None, 0
+    if not value or text[end:].partition("\n")[0].strip():
+        raise Unusable("malformed", "the answer is not JSON")
+    return storable(value)
 
 
 def _in_words(error: ValidationError) -> str:

@@ -72,13 +72,17 @@ def compile_error(source: str) -> str | None:
     return None
 
 
+IMPORTING = ("import_module", "importorskip")
+"""Functions that import what their first argument names."""
+
+
 @lru_cache(maxsize=256)
 def imported_names(source: str) -> tuple[str, ...]:
     """Return the dotted names that `source` imports, sorted; also inside functions and try-blocks.
 
     `from a.b import c` gives "a.b.c", because the distribution may hang on any of the three.
-    `importlib.import_module("x")` and `__import__("x")` with a literal count. Relative imports do
-    not. A file that does not parse imports nothing.
+    `importlib.import_module("x")`, `__import__("x")` and `pytest.importorskip("x")` with a literal
+    count. Relative imports do not. A file that does not parse imports nothing.
     """
     if syntax_error(source) is not None:
         return ()
@@ -90,7 +94,7 @@ def imported_names(source: str) -> tuple[str, ...]:
 
 def _nodes(source: str) -> Iterator[ast.AST]:
     """Yield the nodes that may import: expressions only where the text has a call that could."""
-    by_call = "__import__" in source or "import_module" in source
+    by_call = any(name in source for name in ("__import__", *IMPORTING))
     return ast.walk(parsed(source)) if by_call else _statements(parsed(source))
 
 
@@ -111,9 +115,9 @@ def _names_of(node: ast.AST) -> list[str]:
         case ast.ImportFrom(module=str(module), names=aliases, level=0):
             return [module if alias.name == "*" else f"{module}.{alias.name}" for alias in aliases]
         case ast.Call(
-            func=ast.Name(id="__import__") | ast.Attribute(attr="import_module"),
+            func=ast.Name(id=function) | ast.Attribute(attr=function),
             args=[ast.Constant(value=str(name)), *_],
-        ) if not name.startswith("."):
+        ) if function in ("__import__", *IMPORTING) and not name.startswith("."):
             return [name]
     return []
 
@@ -138,6 +142,27 @@ def defined_tests(source: str) -> tuple[TestFunction, ...]:
     return tuple(
         x for x in _tests_in(tree.body, "") if x.id.partition("::")[0] not in _marked(tree)
     )
+
+
+@lru_cache(maxsize=256)
+def shadowed_tests(source: str) -> tuple[str, ...]:
+    """Return the tests, and classes of tests, that another one of the same name keeps from running.
+
+    Python knows only the last of two, so the first one would look as if it had passed.
+    """
+    return tuple(_shadowed(parsed(source).body, "")) if syntax_error(source) is None else ()
+
+
+def _shadowed(body: list[ast.stmt], prefix: str) -> Iterator[str]:
+    classes = [n for n in body if isinstance(n, ast.ClassDef) and _tests_in([n], "")]
+    names = [test.id for test in _tests_in(_functions(body), "")] + [n.name for n in classes]
+    yield from (f"{prefix}{name}" for name in dict.fromkeys(names) if names.count(name) > 1)
+    for node in classes:
+        yield from _shadowed(node.body, f"{prefix}{node.name}::")
+
+
+def _functions(body: list[ast.stmt]) -> list[ast.stmt]:
+    return [node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def _marked(tree: ast.Module) -> set[str]:

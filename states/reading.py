@@ -37,6 +37,7 @@ from codetape.states.python_source import (
     defined_tests,
     imported_names,
     public_functions,
+    shadowed_tests,
     syntax_error,
 )
 from codetape.states.values import (
@@ -156,6 +157,9 @@ def _tests(_: r.WriteTests, answer: Answer) -> e.Event:
     source = _source(_test_code(answer), "test_code")
     if not defined_tests(source):
         raise Unusable("invalid", "test_code: it defines no test function")
+    if twice := shadowed_tests(source):
+        why = f"it defines {', '.join(twice)} twice, and the first one would never run"
+        raise Unusable("invalid", f"test_code: {why}")
     return e.TestsWritten(source=source, packages=_packages_of(source), answer=answer)
 
 

@@ -215,12 +215,11 @@ def test_x09_a_patch_takes_no_comment_after_its_test() -> None:
     assert driven.session.tests.source == tests.replace("add(1, 2) == 3", "add(1, 2) == 4")
 
 
-def test_x10_of_two_tests_of_one_name_none_is_patched() -> None:
+def test_x10_two_tests_of_one_name_are_no_test_file() -> None:
     double = f"{TESTS['test_code']}\n\ndef test_a():\n    assert add(5, 5) == 10\n"
-    driven = ready(tests={"test_code": double}).fails(test_a="assert 0 == 10").says(TEST_ERROR)
-    driven.says(PATCHED)
-    assert driven.names[-1] == "patch_refused"
-    assert "2 tests of this name" in driven.prompt
+    driven = Driven(JOB).says(WRONG).says({"test_code": double})
+    assert driven.names[-1] == "answer_rejected"
+    assert "it defines test_a twice" in driven.prompt
 
 
 def test_x12_a_plain_assertion_and_an_error_without_the_word_are_told_as_they_are() -> None:

@@ -16,6 +16,7 @@ from codetape.states.python_source import (
     imported_names,
     imports_of,
     public_functions,
+    shadowed_tests,
     syntax_error,
 )
 
@@ -37,6 +38,7 @@ def work():
         maybe = None
     importlib.import_module("by.name")
     importlib.import_module(".relative", "pkg")
+    pytest.importorskip("skipped_without")
     __import__("dunder")
     importlib.import_module(name)
     return "import nothing"
@@ -125,7 +127,7 @@ TestMarked.__test__ = False
 def test_imports_are_found_wherever_they_stand() -> None:
     assert imported_names(EVERYTHING) == (
         "a.b.c", "a.b.d", "asyncio", "by.name", "dunder", "importlib", "inside", "maybe", "numpy",
-        "os.path", "x",
+        "os.path", "skipped_without", "x",
     )  # fmt: skip
 
 
@@ -159,6 +161,26 @@ def test_the_tests_are_those_that_pytest_collects(tmp_path: Path) -> None:
     lines = [line for line in found.stdout.splitlines() if "::" in line]
     collected = [line.partition("::")[2].partition("[")[0] for line in lines]
     assert [test.id for test in defined_tests(FILE)] == list(dict.fromkeys(collected))
+
+
+CLASS = "class TestX:\n    def test_a(self): ...\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("def test_a(): ...\ndef test_a(): ...\n", ("test_a",)),
+        ("def test_a(): ...\nasync def test_a(): ...\n", ("test_a",)),
+        (CLASS + CLASS.replace("test_a", "test_b"), ("TestX",)),
+        (f"{CLASS}    def test_a(self): ...\n", ("TestX::test_a",)),
+        (CLASS + CLASS.replace("TestX", "TestY"), ()),
+        (f"{CLASS}def test_a(): ...\n", ()),
+        ("def help_(): ...\ndef help_(): ...\ndef test_a(): ...\n", ()),
+        ("def test_a(: ...", ()),
+    ],
+)
+def test_a_second_test_of_one_name_hides_the_first(source: str, names: tuple[str, ...]) -> None:
+    assert shadowed_tests(source) == names
 
 
 def test_a_test_has_the_lines_of_its_decorators() -> None:

@@ -90,6 +90,8 @@ def test_an_answer_without_text_is_empty(text: str | None) -> None:
         ('{"description": "a"}', "invalid"),
         ('{"description": 1, "approach": "b"}', "invalid"),
         ("[" * 100_000, "malformed"),
+        ('Two:\n{"description": "a"}, {"approach": "b"}', "malformed"),
+        ('In a line: {"description": "a", "approach": "b"}', "malformed"),
     ],
 )
 def test_what_is_not_the_shape_says_what_is_wrong(text: str, reason: str) -> None:
@@ -113,6 +115,7 @@ PLANNED = '{"description": "a\\nb", "approach": "c"}'
         f"Here is the plan:\n\n~~~json\n{PLANNED}\n~~~\nGood luck.",
         f'```json\n{{"a": 1}}\n```\nNo, this:\n```json\n{PLANNED}\n```',
         '{"description": "a\nb", "approach": "c", "more": [1]}',  # a bare line end, a field too many
+        f"Here is the plan:\n{PLANNED}\nIt holds {{all}} that is needed.",
     ],
 )
 def test_json_is_found_in_what_models_put_around_it(text: str) -> None:
@@ -202,6 +205,16 @@ def test_a_test_file_has_tests() -> None:
     assert event.packages == ("pyyaml",)
     assert "no test" in rejected(WRITE_TESTS, {"test_code": "def helper():\n    pass"}).detail
     assert "parse" in rejected(WRITE_TESTS, {"test_code": "def test_a(:"}).detail
+
+
+def test_an_object_in_code_is_no_answer_around_it() -> None:
+    source = 'def add(a, b):\n    return {"code": "E1"}\n'
+    assert written(source).source == source
+
+
+def test_a_test_that_another_one_hides_would_look_as_if_it_had_passed() -> None:
+    twice = "def test_a():\n    assert 1 == 2\n\n\ndef test_a():\n    assert 1 == 1\n"
+    assert "test_a twice" in rejected(WRITE_TESTS, {"test_code": twice}).detail
 
 
 def test_a_test_file_without_its_json_is_one() -> None:
