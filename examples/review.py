@@ -1,7 +1,7 @@
 """A workflow of one's own: the auto-coder, with a review between the passed tests and Done.
 
 A second model reads the code. What it objects to goes back to the coder as a note, at most twice.
-Check it: `codetape check examples.review:REVIEWED`. docs/own-workflow.md explains it line by line.
+Check it: `codetape check examples.review:REVIEWED`. docs/own-workflow.md explains its parts.
 """
 
 from __future__ import annotations
