@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """Call it with inputs by name and get the typed outputs; `call.aio` is awaited.
+    """Call it with inputs by name and get the typed outputs; `aio` is awaited.
 
     `retries` is how often a run that failed is made again.
     """
@@ -24,12 +24,12 @@ class Task:
     retries: int = 0
 
     def __call__(self, **inputs: Any) -> Any:
-        """Run once, in a sandbox. Raises ValueError for a wrong input, RunFailed."""
+        """Run in a sandbox. Raises ValueError for a wrong input, RunFailed."""
         return self.call(**inputs)
 
     @both
     async def call(self, /, **inputs: Any) -> Any:
-        """Run once, in a sandbox. Raises ValueError for a wrong input, RunFailed."""
+        """Run in a sandbox. Raises ValueError for a wrong input, RunFailed."""
         for _ in range(self.retries):
             try:
                 return await self.result.run.aio(**inputs)

@@ -9,6 +9,7 @@ import sys
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
+from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from codetape.cli.selftest import Trial
 
 ISOLATING = ("podman", "bubblewrap")
-WIDTH = 78
+WIDEST, NARROWEST = 78, 20  # columns of a paragraph
 
 KEYS = (
     "OPENAI_API_KEY",
@@ -97,10 +98,11 @@ def _verdict(trial: Trial) -> str:
 
 
 def _paragraph(shown: Screen, text: str, style: Any = "") -> None:
-    """Show a text in lines that fit 80 columns; words are left whole, so that they can be copied."""
+    """Show a text in lines that fit the terminal; words are left whole, so that they can be copied."""
     indent = " " * (len(text) - len(text.lstrip()) + 2)
+    width = max(NARROWEST, min(WIDEST, get_terminal_size().columns - 2))
     lines = wrap(
-        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
     for line in lines:
         shown.line(line, style)

@@ -74,11 +74,15 @@ def test_a_complaint_is_explained_with_the_command_that_mends_it(
     assert "  to mend it: printf '[containers]\\ndefault_ulimits = " in out
 
 
-def test_words_fit_eighty_columns(capsys: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("columns", [60, 80])
+def test_words_fit_the_terminal(
+    capsys: Shown, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
     pretend(monkeypatch, podman=Trial("podman", "word " * 60))
     lines = doctor(capsys)[1].splitlines()
     commands = ("  to mend it: ", "For ", "/")  # a command that is cut is of no use
-    assert [line for line in lines if len(line) > 80 and not line.startswith(commands)] == []
+    assert [line for line in lines if len(line) > columns and not line.startswith(commands)] == []
 
 
 def test_json_says_the_same(capsys: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
