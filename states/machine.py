@@ -145,8 +145,8 @@ def _check_row(row: Row) -> None:
         raise BadTable(f"{row.event}: {wrong[0]!r} is no State")
     if not isinstance(row.guards, tuple):
         raise BadTable(f"{row.event}: guards are a tuple, as in (guard,); not {row.guards!r}")
-    if wrong := [guard for guard in row.guards if not callable(guard)]:
-        raise BadTable(f"{row.event}: the guard {wrong[0]!r} is no function")
+    if odd := [guard for guard in row.guards if not callable(guard)]:
+        raise BadTable(f"{row.event}: the guard {odd[0]!r} is no function")
 
 
 def _check(table: tuple[Row, ...]) -> None:

@@ -80,11 +80,11 @@ def test_what_no_report_tells_is_unknown(store: SqliteStore) -> None:
     assert row == {"event": "tests_failed", "tests": None, "passed": None, "failed": None}
 
 
-def test_a_run_of_a_script_alone_is_no_run_of_tests(store: SqliteStore) -> None:
+def test_a_run_of_a_script_alone_is_no_run_of_tests(store: SqliteStore, tmp_path: Path) -> None:
     said = {"tool_architect": [DESIGN], "tool_implementer": [TOOL], "harness": [HARNESS]}
     maker = ToolMaker(
         model="x",
-        project=store.path.parent,
+        project=tmp_path,
         llm=ScriptedLlm(said),
         sandbox=FakeSandbox(),
         store=store,

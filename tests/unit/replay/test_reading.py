@@ -45,7 +45,7 @@ def test_the_session_after_each_event(tape: Tape) -> None:
 
 
 def test_they_show_what_they_are(tape: Tape) -> None:
-    at = "2025-01-01T00:00:20.000000+00:00"
+    at = tape[-1].record.at
     assert repr(tape) == f"<tape {ID}: autocoder, 20 events, Done at {at}>"
     assert repr(tape[-1]) == f"<event 20 of {ID}: tests_passed, Testing -> Done, {at}>"
     assert repr(tape[5]).startswith(f"<event 5 of {ID}: noted, NeedsCode, 2025")
