@@ -20,6 +20,14 @@ class Flight:
     started: float
 
 
+class AdapterFault(Exception):
+    """An adapter raised `error` in the place of an outcome."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Flights:
     """The requests in flight, by key, so that one survives a change of state if it is still wanted."""
 
@@ -55,8 +63,8 @@ class Flights:
     async def first(self, bell: asyncio.Event) -> tuple[Asked, Outcome] | None:
         """Return the first request to finish, or None if `bell` rings before one does.
 
-        Of several that have finished, the first in the order in which they are wanted. Where none
-        has an outcome, what an adapter raised is raised: that is its fault, and no outcome.
+        Of several that have finished, the first in the order in which they are wanted. Raises
+        AdapterFault where none of them has an outcome.
         """
         if not self._flights:
             raise RuntimeError("nothing is in flight: the rules ask for nothing and are not done")
@@ -66,16 +74,16 @@ class Flights:
             await asyncio.wait([*tasks, ring], return_when=asyncio.FIRST_COMPLETED)
         finally:
             ring.cancel()
-        if (landed := self._taken(self._flights)) is None and (error := self._fault(self._flights)):
-            raise error
+        if (landed := self._taken(self._flights)) is None and (fault := self._fault(self._flights)):
+            raise fault
         return landed
 
     def take(self, wanted: Iterable[Request]) -> tuple[Asked, Outcome] | None:
         """Return an outcome that has come in and is still wanted, without waiting for one."""
         return self._taken(asked.key for asked in map(pack_request, wanted))
 
-    def fault(self, wanted: Iterable[Request]) -> BaseException | None:
-        """Return what an adapter raised in the place of an outcome that is still wanted."""
+    def fault(self, wanted: Iterable[Request]) -> AdapterFault | None:
+        """Return the fault of an adapter, if one came instead of an outcome that is still wanted."""
         return self._fault(asked.key for asked in map(pack_request, wanted))
 
     def _taken(self, keys: Iterable[str]) -> tuple[Asked, Outcome] | None:
@@ -85,8 +93,9 @@ class Flights:
                 return flight.asked, flight.task.result()
         return None
 
-    def _fault(self, keys: Iterable[str]) -> BaseException | None:
-        return next(filter(None, map(_error, self._landed(keys))), None)
+    def _fault(self, keys: Iterable[str]) -> AdapterFault | None:
+        error = next(filter(None, map(_error, self._landed(keys))), None)
+        return AdapterFault(error) if error else None
 
     def _landed(self, keys: Iterable[str]) -> Iterator[Flight]:
         known = filter(None, map(self._flights.get, keys))

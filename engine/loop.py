@@ -15,7 +15,7 @@ from typing import Any
 from codetape.engine.boundary import Boundary
 from codetape.engine.calls import Caller
 from codetape.engine.codec import Asked
-from codetape.engine.flights import Flight, Flights
+from codetape.engine.flights import AdapterFault, Flight, Flights
 from codetape.engine.ports import Clock, EventStore, LeaseLost, Llm, Sandbox, StoreError
 from codetape.engine.tape import Recorded, Writer, read
 from codetape.states.events import Event, Forked, Paused, Resumed, SessionOpened
@@ -118,6 +118,10 @@ class Engine:
         except asyncio.CancelledError:
             self._park(writer, session)
             raise
+        except AdapterFault as fault:
+            if isinstance(fault.error, Exception):  # others end the process, too
+                self._record(writer, session, Paused(by="a fault of an adapter"))
+            raise fault.error from None
         return session
 
     def _park(self, writer: Writer, session: Session) -> None:
@@ -153,7 +157,7 @@ class Engine:
             return asked, self._workflow.interpret(asked.request, outcome)
         return None, self._take_posted()
 
-    def _come_beside(self, fault: BaseException, session: Session) -> tuple[Asked, Event]:
+    def _come_beside(self, fault: AdapterFault, session: Session) -> tuple[Asked, Event]:
         """Return what came in beside an adapter's fault, for it was paid for; then raise the fault."""
         if landed := self._landed(session):
             return landed

@@ -118,7 +118,9 @@ class Database:
         if self._path is not None:
             files.make_private(self._path)
             self._file = files.identity(self._path)
-        db = sqlite3.connect(self._name, WAIT, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(
+            self._name, timeout=WAIT, isolation_level=None, check_same_thread=False
+        )
         try:
             if self._is_made_at_once(db):
                 migrate(db, self._name, self.steps)

@@ -335,7 +335,7 @@ def test_a16_a_runner_that_returns_nothing_is_a_fault_and_no_verdict() -> None:
     llm = ScriptedLlm(script)
     with pytest.raises(TypeError, match="answered run_tests with None"):
         asyncio.run(engine(store, llm, silent).start(ID, LOOP))
-    assert [record.event.name for record in read(store, ID)][-1] == "image_built"
+    assert [record.event.name for record in read(store, ID)][-2:] == ["image_built", "paused"]
     after = asyncio.run(engine(store, llm, FakeSandbox()).resume(ID))
     assert after.ending is not None
     assert after.ending.failure is None

@@ -14,6 +14,7 @@ from codetape.adapters.system import FixedClock
 from codetape.engine import loop
 from codetape.engine.ports import Lease, StoreUnusable
 from codetape.engine.tape import Recorded, read
+from codetape.states.guards import CRASHES
 from codetape.states.job import Column, Sample
 from codetape.states.session import Session
 from codetape.states.values import Answer, LlmCall, RunSpec
@@ -60,7 +61,7 @@ def test_an_adapter_that_is_cancelled_from_inside_has_a_fault() -> None:
     store = MemoryStore()
     with pytest.raises(RuntimeError, match="cancelled from inside while it was to write_code"):
         asyncio.run(engine(store, GivesUp(HAPPY), FakeSandbox()).start(ID, JOB))
-    assert names(store)[-1] == "planned"
+    assert names(store)[-2:] == ["planned", "paused"]
 
 
 class OneFault(ScriptedLlm):
@@ -90,7 +91,7 @@ def test_g6_answers_that_came_in_beside_a_fault_are_kept() -> None:
     with pytest.raises(ZeroDivisionError):
         asyncio.run(engine(store, llm, FakeSandbox()).start(ID, job))
     assert len(llm.calls) == 3, "nothing was asked after the fault"
-    assert names(store)[2:] == ["constraint_parsed", "constraint_parsed"]
+    assert names(store)[2:] == ["constraint_parsed", "constraint_parsed", "paused"]
 
 
 def test_j6_a_fault_that_comes_with_a_cancellation_does_not_take_the_pause() -> None:
@@ -107,6 +108,24 @@ def test_j6_a_fault_that_comes_with_a_cancellation_does_not_take_the_pause() -> 
         assert names(store)[-1] == "paused"
 
     asyncio.run(main())
+
+
+def test_g8_a_fault_of_an_adapter_is_not_the_end_of_a_process() -> None:
+    """Its host is away for a while: the session is there when it comes back."""
+
+    class Away(ScriptedLlm):
+        async def complete(self, call: LlmCall) -> Answer:
+            raise OSError("no route to host")
+
+    store = MemoryStore()
+    with pytest.raises(OSError, match="no route"):
+        asyncio.run(engine(store, Away({}), FakeSandbox()).start(ID, JOB))
+    for _ in range(2 * CRASHES):
+        with pytest.raises(OSError, match="no route"):
+            asyncio.run(engine(store, Away({}), FakeSandbox()).resume(ID))
+    session = asyncio.run(engine(store, ScriptedLlm(HAPPY), FakeSandbox()).resume(ID))
+    assert session.ending is not None
+    assert session.ending.failure is None
 
 
 class TimesOut(ScriptedLlm):
