@@ -115,6 +115,9 @@ SHAPES: dict[str, type[Shape]] = {
 """Kind of call to shape of answer."""
 
 
+REFUSAL = "the model refused: "
+"""How an adapter's note begins that says in which words a model refused."""
+
 _OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -154,14 +157,30 @@ def read(answer: Answer, shape: type[S]) -> S:
 
 
 def whole_text(answer: Answer) -> str:
-    """Return the text of an answer that is neither cut nor refused nor empty. Raises Unusable."""
+    """Return the text of an answer that is neither cut nor refused nor empty. Raises Unusable.
+
+    What a model thinks aloud before it answers, as some servers pass it on, is no part of it.
+    """
     if answer.finish_reason == "length":
         raise Unusable("truncated", "the answer was cut at the limit of its length")
     if answer.finish_reason == "content_filter":
         raise Unusable("refused", "the provider's filter withheld the answer")
-    if answer.text is None or not answer.text.strip():
-        raise Unusable("empty", "the answer has no text")
-    return answer.text
+    text = _without_thoughts(answer.text or "")
+    if text.strip():
+        return text
+    if refusal := next((note for note in answer.notes if note.startswith(REFUSAL)), None):
+        raise Unusable("refused", refusal)
+    raise Unusable("empty", "the answer has no text")
+
+
+def _without_thoughts(text: str) -> str:
+    """Templates of some models open the thoughts themselves, so that only their end is in the text."""
+    thoughts, end, rest = text.partition("</think>")
+    if end and not thoughts.lstrip().startswith(("{", "`", "~")):
+        return rest
+    if text.lstrip().startswith("<think>"):
+        raise Unusable("truncated", "the answer ends among the thoughts of the model")
+    return text
 
 
 def json_object(text: str) -> object:

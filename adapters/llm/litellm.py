@@ -20,6 +20,7 @@ from codetape.adapters.aside import aside
 from codetape.adapters.llm import failures, quirks
 from codetape.adapters.llm.reading import NotStreamed, Reading, read_stream, read_whole
 from codetape.engine.ports import LlmError
+from codetape.states.answers import REFUSAL
 from codetape.states.job import Price
 from codetape.states.values import Answer, CallFailure, LlmCall
 
@@ -237,7 +238,7 @@ class _Exchange:
             cost=self._cost(reading),
             model=reading.model,
             request_id=reading.request_id,
-            notes=(*notes, f"the model refused: {refusal}") if refusal else notes,
+            notes=(*notes, f"{REFUSAL}{refusal}") if refusal else notes,
         )
 
     def failure(self, error: Exception) -> CallFailure:

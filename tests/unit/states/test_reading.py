@@ -73,9 +73,18 @@ def test_the_finish_reason_is_looked_at_before_the_text() -> None:
     assert rejected(CODE, {}, text=whole, finish_reason="length").reason == "truncated"
 
 
-@pytest.mark.parametrize("text", [None, "", " \n\t"])
+@pytest.mark.parametrize("text", [None, "", " \n\t", "<think>Hm.</think>\n"])
 def test_an_answer_without_text_is_empty(text: str | None) -> None:
     assert rejected(PLAN, {}, text=text).reason == "empty"
+
+
+def test_a_refusal_in_words_is_one() -> None:
+    why = rejected(PLAN, {}, text=None, notes=("asked twice", "the model refused: no malware"))
+    assert (why.reason, why.detail) == ("refused", "the model refused: no malware")
+
+
+def test_thoughts_without_an_end_were_cut() -> None:
+    assert rejected(PLAN, f"<think>\n{PLANNED}").reason == "truncated"
 
 
 @pytest.mark.parametrize(
@@ -116,6 +125,9 @@ PLANNED = '{"description": "a\\nb", "approach": "c"}'
         f'```json\n{{"a": 1}}\n```\nNo, this:\n```json\n{PLANNED}\n```',
         '{"description": "a\nb", "approach": "c", "more": [1]}',  # a bare line end, a field too many
         f"Here is the plan:\n{PLANNED}\nIt holds {{all}} that is needed.",
+        f"<think>\nPerhaps:\n```json\n{{}}\n\nNo.\n</think>\n\n{PLANNED}",
+        f"Perhaps:\n{{}}\nNo.\n</think>\n{PLANNED}",
+        PLANNED.replace("}", ', "more": "</think>"}'),
     ],
 )
 def test_json_is_found_in_what_models_put_around_it(text: str) -> None:
