@@ -16,9 +16,9 @@ from codetape.states.answers import Shape, Unusable, read
 from codetape.states.autocoder import TABLE
 from codetape.states.budget import overspent
 from codetape.states.changing import replace
-from codetape.states.folding import paid
 from codetape.states.machine import Machine, Row, State
 from codetape.states.session import Ending, Session
+from codetape.states.sharing import paid
 from codetape.states.values import Answer, LlmCall, Message, Outcome, canonical
 from codetape.states.workflow import AUTOCODER
 

@@ -9,6 +9,7 @@ from codetape.states import events as e
 from codetape.states import folding
 from codetape.states.changing import replace
 from codetape.states.session import Session, Solution, Tests
+from codetape.states.sharing import paid
 from codetape.states.tools import events as t
 from codetape.states.tools.session import Finding, ToolSession
 from codetape.states.values import FailureClass
@@ -19,7 +20,7 @@ def folded(session: ToolSession, event: e.Event) -> Session:
     own = _FOLDS.get(type(event))
     if own is None:
         return folding.folded(session, event)
-    return own(folding.paid(session, event), event)
+    return own(paid(session, event), event)
 
 
 def _finding(s: ToolSession, event: t.FindingWritten) -> ToolSession:
