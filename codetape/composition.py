@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +46,20 @@ def open_store(given: str | Path | EventStore) -> EventStore:
     from codetape.adapters.store.sqlite import SqliteStore
 
     return SqliteStore(given)
+
+
+@contextmanager
+def lent(given: str | Path | EventStore) -> Iterator[EventStore]:
+    """Open a store for a while; one that was given open stays so.
+
+    A file that is used later, by a result that reads from it, is opened again.
+    """
+    store = open_store(given)
+    try:
+        yield store
+    finally:
+        if store is not given:
+            store.close()
 
 
 def open_file(path: str | Path) -> SqliteStore:

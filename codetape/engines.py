@@ -46,11 +46,12 @@ class Adapters:
 
 async def start(adapters: Adapters, workflow: Workflow, session: str, job: Job) -> Standing:
     """Open a session and run it to its end or its next pause."""
-    async with Run(adapters, workflow, session, job) as run:
-        if adapters.lessons:
-            job = learning.taught(run.store, workflow, job, adapters.clock)
-        ended = Standing(workflow, await run.engine.start(session, job), run.store)
-    return _learned(adapters, ended)
+    with composition.lent(adapters.store) as store:
+        async with Run(adapters, workflow, session, job, store, new=True) as run:
+            if adapters.lessons:
+                job = learning.taught(store, workflow, job, adapters.clock)
+            ended = Standing(workflow, await run.engine.start(session, job), store)
+        return _learned(adapters, ended)
 
 
 async def resume(adapters: Adapters, name: str, resumed: Resumed) -> Standing:
@@ -59,7 +60,11 @@ async def resume(adapters: Adapters, name: str, resumed: Resumed) -> Standing:
     `name` is its id, a unique prefix, or "last". Raises ValueError for a limit of money that cannot
     be kept, UnknownSession, SessionOwned, DamagedTape.
     """
-    store = composition.open_store(adapters.store)
+    with composition.lent(adapters.store) as store:
+        return await _resumed(adapters, store, name, resumed)
+
+
+async def _resumed(adapters: Adapters, store: EventStore, name: str, resumed: Resumed) -> Standing:
     before = standing(store, name)
     session, job = before.session.id, before.session.job
     budget = resumed.budget or job.budget
@@ -121,7 +126,7 @@ def standing(store: EventStore, name: str) -> Standing:
 
 
 class Run:
-    """The adapters of one run, opened together and closed in order: sandbox first, then the store."""
+    """The adapters of one run, opened together and closed in order; the store stays open."""
 
     def __init__(
         self,
@@ -129,16 +134,17 @@ class Run:
         workflow: Workflow,
         session: str,
         job: Job,
-        store: EventStore | None = None,
+        store: EventStore,
+        *,
+        new: bool = False,
     ) -> None:
         self._adapters, self._workflow, self._session, self._job = adapters, workflow, session, job
         self._stack = AsyncExitStack()
-        self._resumed = store is not None
-        self.store = store or composition.open_store(adapters.store)
+        self.store, self._new = store, new
 
     async def __aenter__(self) -> Self:
         adapters, job = self._adapters, self._job
-        answered = composition.answered(self.store, self._session) if self._resumed else None
+        answered = None if self._new else composition.answered(self.store, self._session)
         self.engine = Engine(
             self._workflow,
             store=self.store,
@@ -175,7 +181,5 @@ class Run:
             return given
         return "ask" if recorded == "custom" else recorded
 
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
-        if kind is not None and self.store is not self._adapters.store:
-            self.store.close()  # there is no result that could read from it

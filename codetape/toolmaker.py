@@ -164,7 +164,7 @@ class _Making:
 
     def goes_on_with(self, session: str) -> str:
         """Look at a session that is to be resumed, and return its id. Raises ValueError."""
-        with _lent(self._maker.store) as store:
+        with composition.lent(self._maker.store) as store:
             stands = engines.standing(store, session)
             self._began = _began(stands)
             return _of_a_tool(stands).id
@@ -198,7 +198,7 @@ class _Making:
     def _keep(self, session: ToolSession) -> None:
         made = artifacts.kept(session, Path(session.job.name), self._began)
         try:
-            with _lent(self._maker.store) as store:
+            with composition.lent(self._maker.store) as store:
                 artifacts.listed(store, session.id, made, self._began)
         except StoreError as error:
             _log.warning("the files of session %s are not listed: %s", session.id, error)
@@ -233,14 +233,3 @@ def _folder(project: object) -> str:
     if not isinstance(project, str | Path) or "\0" in path or well_formed(path) != path:
         raise ValueError(f"project: {project!r} is no path of a folder")
     return path
-
-
-@contextlib.contextmanager
-def _lent(given: str | Path | EventStore) -> Iterator[EventStore]:
-    """Open a store for a moment; one that was given open stays so."""
-    store = composition.open_store(given)
-    try:
-        yield store
-    finally:
-        if store is not given:
-            store.close()

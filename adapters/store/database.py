@@ -67,6 +67,11 @@ class Database:
                 self._connection.close()
                 self._connection = None
 
+    def __del__(self) -> None:
+        """Close what nobody has closed: a result reads from its store for as long as it lives."""
+        if connection := getattr(self, "_connection", None):
+            connection.close()
+
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
         """Lend the connection to one thread at a time."""

@@ -20,6 +20,7 @@ from codetape import (
     ImageConfig,
     Resources,
     Secret,
+    UnknownSession,
     fork,
     open_tape,
 )
@@ -322,3 +323,21 @@ def test_a_paused_session_says_what_makes_it_go_on() -> None:
     script = {**HAPPY, "code": [{**RIGHT, "packages": ["pandas"]}]}
     asked = agent(script, package_policy="ask").generate("Add.")
     assert str(asked.error).endswith("Resume it with allow or deny to answer.")
+
+
+def test_a_result_holds_no_file_open_and_reads_from_it_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "tapes.db"
+    made = agent(ONE_REPAIR, store=path, sandbox=FakeSandbox(runs=[WRONG_SUM]))
+    result = made.generate("Write add(a, b).")
+    assert [file.name for file in tmp_path.iterdir()] == ["tapes.db"], "the log was emptied"
+    assert len(result.records) == result.folded.seq
+    result.store.close()
+    with pytest.raises(UnknownSession):
+        made.resume("nothing")
+    assert [file.name for file in tmp_path.iterdir()] == ["tapes.db"]
+    assert made.resume(result.session).success
+    assert [file.name for file in tmp_path.iterdir()] == ["tapes.db"]
+
+
+def test_each_name_is_listed_once() -> None:
+    assert len(dir(codetape)) == len({*dir(codetape)}) > len(codetape.__all__)
