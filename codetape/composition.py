@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -184,8 +186,13 @@ def owner() -> str:
 
 
 def session_folder(session: str) -> Path:
-    """Return the private folder of a session, for frames that were given and files that came out."""
-    return _data_home() / "sessions" / session
+    """Return the private folder of a session, for frames that were given and files that came out.
+
+    An id that was imported may be anything, as `../..`: it is never a path by itself.
+    """
+    plain = re.fullmatch(r"[A-Za-z0-9_-]+", session)
+    name = session if plain else hashlib.sha256(session.encode()).hexdigest()
+    return _data_home() / "sessions" / name
 
 
 def _data_home() -> Path:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from codetape import Dir, File, RunFailed
 from codetape.adapters.sandbox.fake import FakeSandbox, ended, passed
+from codetape.composition import session_folder
 from codetape.result import Result
 from codetape.states.values import OutputFile, RunOutcome, RunSpec
 from tests.unit.codetape.test_agent import agent
@@ -297,3 +298,10 @@ def test_an_output_beyond_its_type_is_a_failed_run(
     sandbox = FakeSandbox(runs=[passed(), wrote(tmp_path / "out", {"x": text})])
     with pytest.raises(RunFailed, match="output x is no timedelta"):
         result(sandbox, outputs={"x": declared}).run()
+
+
+@pytest.mark.parametrize("session", ["/tmp/x", "../..", "..", "a/b", "."])
+def test_an_id_that_was_imported_is_no_path(session: str) -> None:
+    home = session_folder("abc").parent
+    assert session_folder(session).resolve().parent == home.resolve()
+    assert session_folder("abc-1_2").name == "abc-1_2"
