@@ -20,6 +20,9 @@ from codetape.engine.ports import (
 )
 
 LEASE_SECONDS = 90  # three times the interval at which a running session renews
+SKEW = 3600
+"""Seconds that clocks of hosts may differ; a lease beyond that is of a clock that was set back."""
+
 given_back: set[str] = set()
 """Tokens of leases that this process gave back, and could not write that down."""
 
@@ -54,7 +57,7 @@ class Record:
         if self.owner is None or self.expires is None or self.token in given_back:
             return None
         lives = alive(self.owner)
-        held = self.expires > now if lives is None else lives
+        held = now < self.expires <= _later(now, LEASE_SECONDS + SKEW) if lives is None else lives
         return readable(self.owner) if held else None
 
     def listed(self, now: str) -> SessionRow:
@@ -135,7 +138,11 @@ def utc_now() -> str:
 
 def expiry(now: str) -> str:
     """Return when a lease ends that is taken or renewed at `now`."""
-    end = datetime.fromisoformat(now) + timedelta(seconds=LEASE_SECONDS)
+    return _later(now, LEASE_SECONDS)
+
+
+def _later(now: str, seconds: float) -> str:
+    end = datetime.fromisoformat(now) + timedelta(seconds=seconds)
     return end.isoformat(timespec="microseconds")
 
 

@@ -23,6 +23,7 @@ from codetape.adapters.store.sqlite import SqliteStore
 from codetape.engine.chain import GENESIS
 from codetape.engine.ports import SessionOwned, StoreUnusable
 from codetape.states.values import canonical
+from codetape.testing.store_cases import HandClock
 from codetape.testing.stores import make_event, write
 
 
@@ -378,3 +379,14 @@ def test_a_lease_that_was_given_back_while_the_file_was_locked_is_free_here(
         assert store.acquire("one", current_owner()).token != lease.token
         with pytest.raises(SessionOwned):
             store.acquire("one", current_owner())
+
+
+def test_a_lease_of_a_clock_that_was_ahead_does_not_last_for_years(path: Path) -> None:
+    clock = HandClock()
+    with closing(SqliteStore(path, clock, filesystem=local)) as store:
+        store.create("one", "autocoder", "", "alice")
+        clock.move(-600)
+        with pytest.raises(SessionOwned):
+            store.acquire("one", "bob")  # clocks of two hosts may differ by so much
+        clock.move(-1e8)
+        store.acquire("one", "bob")
