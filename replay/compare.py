@@ -2,7 +2,8 @@
 
 What two runs never have in common says nothing (how long something took, the provider's name of an
 answer, what a sandbox calls an image, and whether that was found or built) and is left out of the
-comparison. So is the event that begins a fork: what a fork changes shows in what it asks.
+comparison. So is the event that begins a fork, for what it changes shows in what it asks, and the one
+that tells of a crash.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def _parting(one: Tape, other: Tape) -> Parting | None:
 
 
 def _steps(tape: Tape) -> Iterator[Step]:
-    return (step for step in tape if not isinstance(step.event, Forked))
+    return (step for step in tape if not (isinstance(step.event, Forked) or step.tells_of_a_crash))
 
 
 def _ended(a: Step | None, b: Step | None) -> Parting:

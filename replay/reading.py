@@ -13,7 +13,7 @@ from codetape.engine.ports import DamagedTape
 from codetape.engine.tape import Recorded, Source
 from codetape.engine.visible import safe
 from codetape.replay.rules import opened
-from codetape.states.events import Event, Forked
+from codetape.states.events import Event, Forked, Resumed
 from codetape.states.machine import State
 from codetape.states.session import Session
 from codetape.states.workflow import WORKFLOWS, Workflow
@@ -106,6 +106,11 @@ class Step:
     def request_name(self) -> str:
         """The name of what was asked; empty if nothing was."""
         return str((self.request or {}).get("request", ""))
+
+    @property
+    def tells_of_a_crash(self) -> bool:
+        """True if somebody went on there with a session that nobody had paused."""
+        return isinstance(self.event, Resumed) and not self.tape.session_at(self.seq - 1).paused
 
     @property
     def session(self) -> Session:

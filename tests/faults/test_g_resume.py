@@ -23,6 +23,8 @@ from codetape.engine import codec
 from codetape.engine.loop import Engine
 from codetape.engine.ports import DamagedTape, StoreError
 from codetape.engine.tape import Recorded, read
+from codetape.halflive import half_live
+from codetape.replay.compare import compare
 from codetape.replay.imports import tape_of
 from codetape.replay.reading import open_intact, open_tape
 from codetape.replay.replayer import replay
@@ -195,6 +197,18 @@ def test_g8_what_came_to_an_end_is_forgiven_and_a_fork_may_try_again() -> None:
     )
     assert before[-1].session.crashes == guards.CRASHES - 1
     assert open_tape(store, "fork00000001")[-1].session.crashes == 0
+
+
+def test_a_crash_is_no_difference_between_two_runs() -> None:
+    store, whole = MemoryStore(), MemoryStore()
+    dying(store)
+    asyncio.run(engine(store, ScriptedLlm(HAPPY), FakeSandbox()).resume(ID))
+    asyncio.run(engine(whole, ScriptedLlm(HAPPY), FakeSandbox()).start(ID, JOB))
+    crashed, other = open_tape(store, ID), open_tape(whole, ID)
+    assert [step.event.name for step in crashed if step.tells_of_a_crash] == ["resumed"]
+    assert compare(crashed, other).parting is None
+    again, _ = asyncio.run(half_live(crashed, "sandbox", sandbox=FakeSandbox()))
+    assert compare(again, other).parting is None
 
 
 def test_g8_rules_that_know_no_crash_go_on_without_being_told() -> None:

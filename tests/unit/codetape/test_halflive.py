@@ -15,7 +15,7 @@ from codetape.replay.compare import Pair, compare
 from codetape.replay.reading import open_tape
 from codetape.states.events import SandboxBroke
 from codetape.states.job import Budget
-from codetape.states.values import FailureClass
+from codetape.states.values import CallFailure, FailureClass
 from tests.support.forks import forked, resumed
 from tests.support.sessions import ID, JOB
 from tests.unit.replay.sessions import LONG, Script, code, fails, played
@@ -37,9 +37,17 @@ def test_the_same_sandbox_goes_the_same_way(store: MemoryStore) -> None:
     assert [row.id for row in store.sessions()] == [ID]  # not kept: nothing was paid
 
 
-def test_the_same_model_goes_the_same_way_and_is_kept(store: MemoryStore) -> None:
+def test_the_same_model_goes_the_same_way_and_is_kept() -> None:
+    store, never_busy = (
+        MemoryStore(),
+        {
+            kind: [said for said in answers if not isinstance(said, CallFailure)]
+            for kind, answers in LONG.answers.items()
+        },
+    )
+    played(Script(never_busy, LONG.runs), store)
     tape = open_tape(store, ID)
-    llm = ScriptedLlm(LONG.answers)
+    llm = ScriptedLlm(never_busy)
     again, recorded = asyncio.run(half_live(tape, "model", llm=llm))
     assert compare(tape, again).parting is None
     assert recorded.left_over() == ()
