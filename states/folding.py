@@ -160,10 +160,10 @@ def _build_failed(s: Session, event: e.BuildFailed) -> Session:
 
 def ran(s: S, run: RunOutcome) -> S:
     """An attempt ended in a run."""
-    runs = s.runs | {s.run_key}
-    s = replace(s, run=run, runs=runs, tested=(s.code, s.tests), attempts=s.attempts + 1, broken=0)
-    found = s.run_key[:2] if run.report and run.report.collected else s.collected
-    return replace(s, repair=None, build_failure=None, collected=found)
+    key = s.run_key
+    found = key[:2] if run.report and run.report.collected else s.collected
+    s = replace(s, run=run, runs=s.runs | {key}, tested=(s.code, s.tests), collected=found)
+    return replace(s, attempts=s.attempts + 1, broken=0, repair=None, build_failure=None)
 
 
 def _tests_passed(s: Session, event: e.TestsPassed) -> Session:

@@ -60,10 +60,11 @@ def _ladder(failure: Failure) -> tuple[C, ...]:
 
 def blamed(s: Session, failure: Failure) -> Failure:
     """What tests could import until the code was changed, the new code has lost."""
+    importing = failure.test_id == COLLECTION or failure.problem.module == "solution"
+    if failure.label is not C.TEST_ERROR or not importing:
+        return failure
     code, tests, _ = s.run_key
-    lost = tests == s.collected[1] and code != s.collected[0]
-    lost &= failure.test_id == COLLECTION or failure.problem.module == "solution"
-    if not lost or failure.label is not C.TEST_ERROR:
+    if code == s.collected[0] or tests != s.collected[1]:
         return failure
     because = "the tests found what they need before the code was changed; they are not at fault"
     return failure.model_copy(update={"label": C.LOGIC, "because": because})
