@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from codetape.engine.tape import Source
     from codetape.replay.reading import Tape
     from codetape.result import Result
+    from codetape.states.session import Session
 
 
 @click.command()
@@ -108,6 +109,7 @@ def _summary(shown: Screen, result: Result, heading: str) -> None:
     shown.line(job.prompt)
     shown.line()
     more = [
+        *_of_a_tool(result.folded),
         ("sandbox", job.sandbox),
         ("inputs", listed([f"{d.name}: {d.type}" for d in job.inputs], "")),
         ("outputs", listed([f"{d.name}: {d.type}" for d in job.outputs], "")),
@@ -117,6 +119,22 @@ def _summary(shown: Screen, result: Result, heading: str) -> None:
     if result.records[-1].session != result.records[0].session:
         more.append(("fork of", _lineage(result)))
     report.show_result(shown, result, more, heading)
+
+
+def _of_a_tool(session: Session) -> list[tuple[str, str]]:
+    """What is known of a tool besides; nothing of another session."""
+    from codetape.cli.text import counted
+    from codetape.states.tools.ending import harness_status, status
+    from codetape.states.tools.session import ToolSession
+
+    if not isinstance(session, ToolSession):
+        return []
+    crashes = counted(session.fixes, "crash", "crashes")
+    return [
+        ("status", status(session) or "not done"),
+        ("harness", harness_status(session)),
+        ("repairs", f"{crashes}, {session.logic_repairs} of its logic"),
+    ]
 
 
 def _lineage(result: Result) -> str:

@@ -135,6 +135,8 @@ def test_on_the_command_line(
     assert str(file) in out
     assert run(capsys, "replay", "last")[0] == 0
     assert "def statuses" in run(capsys, "show", "last", "--code")[1]
+    shown = " ".join(run(capsys, "show", "last")[1].split())
+    assert "status: passed harness: passed repairs: 0 crashes, 0 of its logic" in shown
     assert "harness_written" in run(capsys, "show", "last", "--events")[1]
     code, out, _ = run(capsys, "resume", "last")
     assert code == 0
