@@ -5,7 +5,7 @@ import signal
 import tempfile
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests import sandboxes
 
@@ -14,9 +14,9 @@ _home = tempfile.TemporaryDirectory(prefix="codetape-tests-")
 os.environ["XDG_DATA_HOME"] = _home.name
 
 # A shared machine is slow at times: a deadline would fail tests for the neighbour's load.
-settings.register_profile("default", deadline=None)
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The same examples in each run: a red build can be run again elsewhere, and is red there too.
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 

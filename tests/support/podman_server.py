@@ -17,7 +17,7 @@ Answer = Callable[[str, str], tuple[int, Any]]
 
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
-    request_queue_size = 128  # as many as a real one lets wait, or nearly
+    request_queue_size = 4096  # as many as a real one lets wait: what Linux allows
     answer: Answer
     asked: list[str]
     version: dict[str, Any]
