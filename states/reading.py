@@ -51,6 +51,7 @@ from codetape.states.values import (
     SandboxFailure,
 )
 from codetape.states.verdict import verdict
+from codetape.states.weakening import weakened_source
 
 _PYTHON = re.compile(r"\s*(?:py(?:thon)?[ -]?[\d.]*)?\s*$", re.IGNORECASE)
 """Python by any name, or no name."""
@@ -153,13 +154,15 @@ def _each(check: Callable[[str], str], names: list[str], field: str) -> list[str
         raise Unusable("invalid", f"{field}: {error}") from error
 
 
-def _tests(_: r.WriteTests, answer: Answer) -> e.Event:
+def _tests(request: r.WriteTests, answer: Answer) -> e.Event:
     source = _source(_test_code(answer), "test_code")
     if not defined_tests(source):
         raise Unusable("invalid", "test_code: it defines no test function")
     if twice := shadowed_tests(source):
         why = f"it defines {', '.join(twice)} twice, and the first one would never run"
         raise Unusable("invalid", f"test_code: {why}")
+    if weaker := weakened_source(request.previous, source):
+        raise Unusable("invalid", f"test_code: {'; '.join(weaker)}")
     return e.TestsWritten(source=source, packages=_packages_of(source), answer=answer)
 
 

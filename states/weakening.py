@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from codetape.states.assertions import Check, Function, checks, last_name, own_nodes, swallows
+from codetape.states.python_source import parsed, syntax_error
 
 _SKIPS = frozenset(
     [
@@ -75,22 +76,6 @@ def weakening(old: Function, new: Function, module: ast.Module | None = None) ->
     if (_yields(new) and not _yields(old)) or (_is_async(new) and not _is_async(old)):
         return NEVER
     return _replaced(old, new, module)
-
-
-def weakened_file(old: ast.Module, new: ast.Module) -> list[str]:
-    """Return the points in which a whole test file checks less than the one it replaces."""
-    before, after = dict(_tests(old.body)), dict(_tests(new.body))
-    found = [SKIPS.replace("patch", "file")] if _outside(new) - _outside(old) else []
-    both = {
-        name: weakening(before[name], after[name], new) for name in before.keys() & after.keys()
-    }
-    found += [f"{n}: {w.replace('the patch', 'the new file', 1)}" for n, w in both.items() if w]
-    lost = sorted(before.keys() - after.keys())
-    helpers = _helpers(old) | _helpers(new)
-    had, has = (sum(len(checks(f, helpers)) for f in x.values()) for x in (before, after))
-    if lost and has < had:
-        found.append(f"{', '.join(lost)}: lost, and the new file has {has} assertions, not {had}")
-    return sorted(found)
 
 
 # --- assertions -----------------------------------------------------------------------------------
@@ -273,6 +258,32 @@ def _locals(function: Function) -> set[str]:
 
 
 # --- whole files ----------------------------------------------------------------------------------
+
+
+def weakened_source(old: str, new: str) -> list[str]:
+    """Return the points in which a test file checks less than `old`; none without an old file."""
+    if not old or syntax_error(old) is not None:
+        return []
+    try:
+        return weakened_file(parsed(old), parsed(new))
+    except RecursionError:
+        return ["the file is nested too deeply to be compared with the one before"]
+
+
+def weakened_file(old: ast.Module, new: ast.Module) -> list[str]:
+    """Return the points in which a whole test file checks less than the one it replaces."""
+    before, after = dict(_tests(old.body)), dict(_tests(new.body))
+    found = [SKIPS.replace("patch", "file")] if _outside(new) - _outside(old) else []
+    both = {
+        name: weakening(before[name], after[name], new) for name in before.keys() & after.keys()
+    }
+    found += [f"{n}: {w.replace('the patch', 'the new file', 1)}" for n, w in both.items() if w]
+    lost = sorted(before.keys() - after.keys())
+    helpers = _helpers(old) | _helpers(new)
+    had, has = (sum(len(checks(f, helpers)) for f in x.values()) for x in (before, after))
+    if lost and has < had:
+        found.append(f"{', '.join(lost)}: lost, and the new file has {has} assertions, not {had}")
+    return sorted(found)
 
 
 def _tests(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, Function]]:
