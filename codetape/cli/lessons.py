@@ -121,7 +121,9 @@ def _library(store: str | None) -> Iterator[Library]:
         with reading(store) as opened, library_of(opened) as library:
             yield library
     except UnknownLesson as error:
-        raise Failed(f"{error}; `{command_line('lessons', store)}` lists them", USAGE) from None
+        raise Failed(
+            f"{error}; `{command_line('lessons', store=store)}` lists them", USAGE
+        ) from None
     except ValueError as error:
         raise Failed(str(error), USAGE) from None
 

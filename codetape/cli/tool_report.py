@@ -57,13 +57,13 @@ def _missing(made: object, reason: str) -> str:
 
 def _steps(tool: Tool, store: str | None) -> Iterator[tuple[str, str]]:
     name = short(tool.session)
-    yield "the events", command_line(f"show {name} --events", store)
+    yield "the events", command_line("show", [name], ["--events"], store=store)
     if tool.path:
         yield "run it", f"python3 {_argument(tool.path)} --help"
     elif tool.code:
-        yield "the code", command_line(f"show {name} --code", store)
+        yield "the code", command_line("show", [name], ["--code"], store=store)
     if not tool.folded.done:
-        yield "go on", command_line(f"resume {name}", store)
+        yield "go on", command_line("resume", [name], store=store)
 
 
 def _argument(path: Path) -> str:
