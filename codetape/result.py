@@ -14,6 +14,7 @@ from codetape import composition, learning, saving, shapes, validation
 from codetape.both import both
 from codetape.engine.ports import EventStore, Sandbox
 from codetape.engine.tape import Recorded, read, request_of
+from codetape.engine.visible import safe
 from codetape.engines import standing
 from codetape.notebook import folded, table
 from codetape.running import run_solution
@@ -62,7 +63,7 @@ class Result:
         return cls.of(stands.session, stands.store, sandbox=sandbox)
 
     def __repr__(self) -> str:
-        return f"<result of {self.session}: {self._in_words}>"
+        return safe(f"<result of {self.session}: {self._in_words}>")
 
     @property
     def _in_words(self) -> str | None:

@@ -26,10 +26,19 @@ _WITHOUT_WIDTH = {
 
 def safe(text: str) -> str:
     """Return `text` with everything escaped that is no visible character, blank, tab or newline."""
+    return "\n".join(map(_bounded, escaped(text).split("\n")))
+
+
+def escaped(text: str) -> str:
+    """Return all of `text`, however long, with everything escaped that `safe` escapes."""
     if text.isascii() and text.isprintable():
-        return _bounded(text)
-    lines = "".join(map(_shown, text.replace("\r\n", "\n"))).split("\n")
-    return "\n".join(map(_bounded, lines))
+        return text
+    return "".join(map(_shown, text.replace("\r\n", "\n")))
+
+
+def in_one_line(text: str) -> str:
+    """Return `text` as `safe` does, with its ends of lines escaped: it can begin no line of its own."""
+    return safe(text).replace("\n", "\\n")
 
 
 def in_html(text: str, longest: int) -> str:

@@ -10,7 +10,7 @@ from codetape.engine import codec
 from codetape.engine.codec import UnreadableEvent
 from codetape.engine.ports import DamagedTape
 from codetape.engine.tape import Recorded, Source
-from codetape.engine.visible import in_html
+from codetape.engine.visible import in_html, safe
 from codetape.replay.rules import opened
 from codetape.states.events import Event, Forked, Resumed
 from codetape.states.machine import State
@@ -122,7 +122,9 @@ class Step:
             if self.record.source == self.state
             else f"{self.record.source} -> {self.state}"
         )
-        return f"<event {self.seq} of {self.tape.id}: {self.event.name}, {way}, {self.record.at}>"
+        return safe(
+            f"<event {self.seq} of {self.tape.id}: {self.event.name}, {way}, {self.record.at}>"
+        )
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the event with all that it tells."""
@@ -197,7 +199,9 @@ class Tape:
 
     def __repr__(self) -> str:
         last = self._records[-1]
-        return f"<tape {self.id}: {self.workflow}, {len(self)} events, {last.dest} at {last.at}>"
+        return safe(
+            f"<tape {self.id}: {self.workflow}, {len(self)} events, {last.dest} at {last.at}>"
+        )
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a row for each event."""

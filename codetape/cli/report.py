@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codetape.cli.out import in_json
 from codetape.cli.stores import command_line, short
 from codetape.cli.text import counted, duration, listed, money, one_line
 
@@ -107,7 +107,7 @@ def as_json(result: Result) -> str:
         "image": result.image,
         "failures": [_failure(failure) for failure in result.failures],
     }
-    return json.dumps(facts, indent=2)
+    return in_json(facts)
 
 
 def _inherited(session: Session) -> dict[str, Any]:

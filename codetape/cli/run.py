@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from codetape.cli.exits import PASSED
+from codetape.cli.out import put
 from codetape.cli.stores import find_session, reading, store_option
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def command(
     from codetape.result import Result
 
     if asked:
-        click.echo(ctx.get_help())
+        put(ctx.get_help())
     if not session:
         if asked:
             return PASSED

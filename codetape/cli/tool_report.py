@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codetape.cli.out import in_json
 from codetape.cli.stores import command_line, short
 from codetape.cli.text import counted, duration, money, one_line
 
@@ -93,4 +93,4 @@ def as_json(tool: Tool) -> str:
         "output_tokens": paid.output_tokens,
         "cost_usd": paid.cost,
     }
-    return json.dumps(facts, indent=2)
+    return in_json(facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -30,10 +31,12 @@ def test_copied_commands_hold_ids_as_words(
     capsys.readouterr()
     assert main(["import", "one.tape.jsonl", "--store", "new.db"]) == 0
     said = capsys.readouterr().out.split("look at it:", 1)[1].strip()
-    words = shlex.split(said.replace("\\n", "\n"))
-    assert words[:2] == ["codetape", "show"]
-    assert name in words[2:]
-    assert main(words[1:]) == 0
+    script = "codetape() { printf '%s\\0' \"$@\"; }\n" + said
+    ran = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    words = ran.stdout.split("\0")[:-1]
+    assert words[0] == "show"
+    assert name in words[1:]
+    assert main(words) == 0
 
 
 @given(
