@@ -14,6 +14,7 @@ from codetape import composition, learning, saving, shapes, validation
 from codetape.both import both
 from codetape.engine.ports import EventStore, Sandbox
 from codetape.engine.tape import Recorded, read, request_of
+from codetape.engine.visible import safe
 from codetape.engines import standing
 from codetape.notebook import folded, table
 from codetape.running import run_solution
@@ -62,7 +63,7 @@ class Result:
         return cls.of(stands.session, stands.store, sandbox=sandbox)
 
     def __repr__(self) -> str:
-        return f"<result of {self.session}: {self._in_words}>"
+        return safe(f"<result of {self.session}: {self._in_words}>")
 
     @property
     def _in_words(self) -> str | None:
@@ -230,22 +231,29 @@ class Result:
     # --- running it ---
 
     @both
-    async def run(self, /, *, output_dir: str | Path | None = None, **inputs: Any) -> Any:
+    async def run(
+        self, /, *, output_dir: str | Path | None = None, overwrite: bool = False, **inputs: Any
+    ) -> Any:
         """Run the solution in its sandbox and return its declared outputs, typed.
 
         An input that is not given takes its sample. One output comes back as itself, several as a
-        named tuple. Files are put into `output_dir` (default: a new folder). Raises ValueError for a
-        wrong input, RunFailed if the code failed.
+        named tuple. Files are put into `output_dir` (default: a new folder), where files of their
+        names are replaced with `overwrite` alone. Raises ValueError for a wrong input and for a file
+        that is there already, RunFailed if the code failed.
         """
-        values, _ = await run_solution(self.folded, self.sandbox, inputs, output_dir)
+        values, _ = await run_solution(
+            self.folded, self.sandbox, inputs, output_dir, overwrite=overwrite
+        )
         return values
 
     @both
     async def run_outcome(
-        self, /, *, output_dir: str | Path | None = None, **inputs: Any
+        self, /, *, output_dir: str | Path | None = None, overwrite: bool = False, **inputs: Any
     ) -> tuple[Any, RunOutcome]:
         """Like `run`, with the facts of the run beside the outputs."""
-        return await run_solution(self.folded, self.sandbox, inputs, output_dir)
+        return await run_solution(
+            self.folded, self.sandbox, inputs, output_dir, overwrite=overwrite
+        )
 
     def save(self, folder: str | Path) -> tuple[Path, ...]:
         """Write a folder that works without codetape: the code, its tests, requirements.txt, a

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from codetape import composition
+from codetape import composition, output_folder
 from codetape.arguments import arguments_of
 from codetape.cache import Remembering, RunCache
 from codetape.engine.boundary import Boundary
 from codetape.engine.ports import Sandbox
+from codetape.output_folder import OutputFolder
 from codetape.outputs import typed
 from codetape.states.session import Session
 from codetape.states.values import (
     BuildFailure,
     HostFile,
     ImageRef,
-    OutputFile,
     RunOutcome,
     RunSpec,
     TextFile,
@@ -39,6 +38,8 @@ async def run_solution(
     sandbox: str | Sandbox,
     inputs: Mapping[str, Any],
     output_dir: str | Path | None = None,
+    *,
+    overwrite: bool = False,
 ) -> tuple[Any, RunOutcome]:
     """Run the newest code of a session on `inputs` and return the typed outputs and the outcome.
 
@@ -48,8 +49,10 @@ async def run_solution(
     boundary = composition.boundary_for(job)
     with tempfile.TemporaryDirectory(prefix="codetape-inputs-") as folder:
         arguments, files = arguments_of(job, inputs, Path(folder))
-        target = _target(output_dir)
-        ran = await _ran(session, sandbox, arguments, files, target)
+        names = [d.name for d in job.outputs]
+        read = [Path(file.path) for file in files]
+        with output_folder.opened(output_dir, names, read, overwrite=overwrite) as target:
+            ran = await _ran(session, sandbox, arguments, files, target)
     outcome = _without_secrets(boundary, ran)
     _check(outcome)
     try:
@@ -63,7 +66,7 @@ async def _ran(
     sandbox: str | Sandbox,
     arguments: tuple[str, ...],
     files: tuple[HostFile, ...],
-    target: Path,
+    target: OutputFolder,
 ) -> RunOutcome:
     job = session.job
     made = composition.make_sandbox(
@@ -73,7 +76,7 @@ async def _ran(
     runs = Remembering(made, cache, job.cache)
     try:
         spec = _spec(session, await _image(runs, session), arguments, files)
-        return _moved(await runs.run(spec), target)
+        return target.take(await runs.run(spec))
     finally:
         await (runs.forget() if made is sandbox else runs.close())
 
@@ -112,32 +115,6 @@ def _spec(
         network=job.network_access,
         limits=job.limits,
     )
-
-
-def _target(output_dir: str | Path | None) -> Path:
-    """Make the folder for outputs, before the run: afterwards what came out would be lost."""
-    target = Path(output_dir) if output_dir else Path(tempfile.mkdtemp(prefix="codetape-outputs-"))
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"output_dir: {target}: {error.strerror}") from None
-    return target
-
-
-def _moved(outcome: RunOutcome, target: Path) -> RunOutcome:
-    """Put outputs where the caller wants them, before the sandbox goes away."""
-    moved = tuple(_moved_file(file, target) for file in outcome.outputs)
-    return outcome.model_copy(update={"outputs": moved})
-
-
-def _moved_file(file: OutputFile, target: Path) -> OutputFile:
-    place = target / file.name
-    if place.is_dir():
-        shutil.rmtree(place)
-    else:
-        place.unlink(missing_ok=True)
-    shutil.move(file.path, place)
-    return file.model_copy(update={"path": str(place)})
 
 
 def _check(outcome: RunOutcome) -> None:

@@ -46,7 +46,7 @@ LANE_NAMES = ("orchestrator", "coder")
 TOOL_KINDS = ("fix_crash", "fix_logic", "harness")
 """The kinds of calls of the tool maker, personas aside."""
 
-RESERVED = frozenset({"help", "h", "solution", "test_solution", "output_dir"})
+RESERVED = frozenset({"help", "h", "solution", "test_solution", "output_dir", "overwrite"})
 """Names that an option, a file in the sandbox, or an argument of `run` has already."""
 
 

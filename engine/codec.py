@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from codetape.engine.visible import safe
 from codetape.states.events import KNOWN, Event
 from codetape.states.requests import Request
 from codetape.states.values import Value, canonical
@@ -37,7 +38,7 @@ class UnreadableEvent(ValueError):
     """An event that this version does not know, or whose payload does not fit: `name`, `version`."""
 
     def __init__(self, name: str, version: int, reason: str) -> None:
-        super().__init__(f"event {name} v{version}: {reason}")
+        super().__init__(safe(f"event {name} v{version}: {reason}"))
         self.name = name
         self.version = version
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from codetape.engine.visible import safe
 from codetape.states.values import (
     Answer,
     BuildFailure,
@@ -114,6 +115,10 @@ class SessionRow:
 
 class StoreError(Exception):
     """Base of what a store raises."""
+
+    def __str__(self) -> str:
+        """The message as it may be shown: names and texts in it come from elsewhere."""
+        return safe(super().__str__())
 
 
 class ConcurrentAppend(StoreError):

@@ -18,6 +18,7 @@ from codetape.engine import codec
 from codetape.engine.chain import GENESIS, chained
 from codetape.engine.ports import DamagedTape, EventStore, StoredEvent, StoreError, UnknownSession
 from codetape.engine.tape import Source
+from codetape.engine.visible import safe
 from codetape.replay.export import FORMAT, blobs_of, header_of
 from codetape.states.values import canonical
 
@@ -26,7 +27,7 @@ class BadTapeFile(ValueError):
     """A file that is no unchanged export: `path`, `line`, `seq` of the first bad event, `reason`."""
 
     def __init__(self, path: Path, line: int, seq: int, reason: str) -> None:
-        super().__init__(f"{path}, line {line}, event {seq}: {reason}")
+        super().__init__(safe(f"{path}, line {line}, event {seq}: {reason}"))
         self.path = path
         self.line = line
         self.seq = seq

@@ -101,8 +101,8 @@ def _show_next_steps(shown: Screen, store: str | None) -> None:
     shown.line("\nNow try:", "title")
     shown.fields(
         [
-            ("prove the tape", command_line("replay last", store)),
-            ("read the code", command_line("show last --code", store)),
-            ("run it yourself", command_line("run last --threshold 2.5", store)),
+            ("prove the tape", command_line("replay", ["last"], store=store)),
+            ("read the code", command_line("show", ["last"], ["--code"], store=store)),
+            ("run it yourself", command_line("run", ["last"], ["--threshold", "2.5"], store=store)),
         ]
     )

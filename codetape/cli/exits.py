@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import errno
-import sys
 from typing import TYPE_CHECKING
+
+from codetape.cli.out import put
 
 if TYPE_CHECKING:
     from codetape.engine.ports import UnknownSession
@@ -33,7 +34,7 @@ class Failed(Exception):
 
 def interrupted() -> int:
     """Say so in one line; return the exit status."""
-    print("codetape: interrupted", file=sys.stderr)
+    put("codetape: interrupted", error=True)
     return INTERRUPTED
 
 

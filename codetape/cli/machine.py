@@ -168,7 +168,7 @@ COMPLAINTS: Mapping[str, tuple[str, str]] = {
         "",
         "apt-get install podman",
     ),
-    r"(podman pull [^\s;,)`']+)": ("", "{0}"),
+    r"(podman pull [\w.:/@][\w.:/@-]*)": ("", "{0}"),
     r"(sysctl -w [^(;]+)": ("", "{0}"),
     r"(export XDG_CACHE_HOME=\S+)": ("", "{0}"),
 }

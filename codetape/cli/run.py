@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from codetape.cli.exits import PASSED
+from codetape.cli.out import put
 from codetape.cli.stores import find_session, reading, store_option
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ HEAD_LINES, HEAD_BYTES = 12, 4096
 )
 @click.argument("session", required=False, metavar="SESSION")
 @click.option("--output-dir", metavar="DIR", help="Where files go.  [default: a new folder]")
+@click.option("--overwrite", is_flag=True, help="Replace what lies in DIR under an output's name.")
 @store_option
 @click.option("-h", "--help", "asked", is_flag=True, help="Show this, and the session's inputs.")
 @click.pass_context
@@ -35,6 +37,7 @@ def command(
     output_dir: str | None,
     store: str | None,
     *,
+    overwrite: bool,
     asked: bool,
 ) -> int:
     """Run the newest code of a session in its sandbox.
@@ -51,7 +54,7 @@ def command(
     from codetape.result import Result
 
     if asked:
-        click.echo(ctx.get_help())
+        put(ctx.get_help())
     if not session:
         if asked:
             return PASSED
@@ -61,14 +64,14 @@ def command(
         if asked:
             _show_inputs(screen(), result)
         else:
-            show_outputs(screen(), result, _run(ctx, result, output_dir))
+            show_outputs(screen(), result, _run(ctx, result, output_dir, overwrite=overwrite))
     return PASSED
 
 
-def _run(ctx: click.Context, result: Result, output_dir: str | None) -> Any:
+def _run(ctx: click.Context, result: Result, output_dir: str | None, *, overwrite: bool) -> Any:
     inputs = dict(_given(ctx.args, list(result.declared_inputs)))
     try:
-        return result.run(output_dir=output_dir, **inputs)
+        return result.run(output_dir=output_dir, overwrite=overwrite, **inputs)
     except ValueError as error:
         raise click.UsageError(str(error), ctx) from error
 

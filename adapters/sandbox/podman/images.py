@@ -13,6 +13,7 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -167,7 +168,9 @@ class Images:
         why = "a local image is not pulled" if name.startswith("localhost/") else self._pull(name)
         facts = None if why else image_facts(self._service, name)
         if facts is None:
-            message = f"podman has no image {name} ({why}); to get it: podman pull {name}"
+            message = (
+                f"podman has no image {name} ({why}); to get it: podman pull {shlex.quote(name)}"
+            )
             raise broken(message, missing=True)
         return facts
 
