@@ -143,12 +143,16 @@ def _lacks_a_sandbox(result: Result) -> bool:
 
 def _answers(result: Result) -> str:
     """The options with which a session that waits for a decision goes on."""
+    import shlex
+
     from codetape.states.packages import name_of
 
     held = result.folded.held
     if held is None:
         return ""
-    return "".join(f" --allow {name_of(package)}" for package in held.packages)
+    whole = held.cause != "undecided_package"
+    names = [text if whole else name_of(text) for text in held.packages]
+    return "".join(f" --allow {shlex.quote(name)}" for name in names)
 
 
 def show_next_steps(screen: Screen, result: Result, store: str | None) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,12 +28,11 @@ from codetape.adapters.sandbox.podman.storeroom import REPOSITORY, Uses
 from codetape.adapters.sandbox.podman.tars import of_bytes
 from codetape.adapters.sandbox.podman.telling import Told
 from codetape.engine.ports import SandboxBroken
+from codetape.states.packages import is_system_package
 from codetape.states.values import BuildFailure, ImageRef, ImageSpec, canonical
 
 BUILDER = 1  # raise it when equal keys shall not mean equal images any more
 VENV = "/opt/venv"
-# A minus at the end would make apt remove the package.
-SYSTEM = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9+.]")
 LOG = 64 << 10  # bytes kept of each stream of a build
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -87,7 +85,7 @@ def invalid(spec: ImageSpec) -> BuildFailure | None:
             message = f"{name!r} is no package name"
             return BuildFailure(cause="unknown_package", message=message, packages=(name,))
     for name in spec.system_packages:
-        if not SYSTEM.fullmatch(name):
+        if not is_system_package(name):
             message = f"{name!r} is no system package name"
             return BuildFailure(cause="unknown_system_package", message=message, packages=(name,))
     return None
