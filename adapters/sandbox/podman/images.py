@@ -1,8 +1,10 @@
 """Images by content: the same spec is built once, whoever asks, and found by its key.
 
 An image is made in stages, each in a container of its own that is committed when it succeeded: the
-tools (a virtual environment, uv), the system packages, and the Python packages with the commands. A
-stage has a key of its own, so that a rejected Python package does not cost the system packages again.
+tools (a virtual environment, uv), the system packages, the Python packages, and the commands. A stage
+has a key of its own, so that a rejected Python package does not cost the system packages again.
+Commands come last and get no settings of this machine: no installer runs in what they have changed,
+and there are no credentials where they run.
 Podman's build endpoint is not used: in podman 4 it goes on with a RUN whose client has gone, so that
 neither a limit nor a cancelled task would end it.
 """
@@ -41,7 +43,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class Stage:
     """One step from image to image. `key` covers all that came before, too."""
 
-    kind: str  # "tools", "system" or "packages"
+    kind: str  # "tools", "system", "packages" or "commands"
     parent: str
     key: str
     names: tuple[str, ...] = ()
@@ -58,10 +60,10 @@ def stages(spec: ImageSpec, base: str) -> list[Stage]:
     found = [_stage("tools", base)]
     if spec.system_packages:
         found.append(_stage("system", found[-1].ref, spec.python, spec.system_packages))
-    if spec.requirements or spec.commands:
-        found.append(
-            _stage("packages", found[-1].ref, spec.python, spec.requirements, spec.commands)
-        )
+    if spec.requirements:
+        found.append(_stage("packages", found[-1].ref, spec.python, spec.requirements))
+    if spec.commands:
+        found.append(_stage("commands", found[-1].ref, spec.python, (), spec.commands))
     return found
 
 
@@ -205,7 +207,7 @@ class Images:
         seconds = max(1.0, until - time.monotonic())
         try:
             told = job.do(self._container(stage, seconds), self._inputs(stage), seconds)
-            if failure := _failure(stage, told, self._settings.build_seconds):
+            if failure := _failure(stage, told, self._settings):
                 return failure
             job.check()
             changes = _changes(stage, base, told)
@@ -241,7 +243,7 @@ class Images:
             "stage": stage.kind,
             "names": stage.names,
             "commands": stage.commands,
-            "settings": dict(self._settings.environment),
+            "settings": self._settings.needed_by(stage.kind),
         }
         files = {"stage.py": handed.source("stage.py"), "stage.json": json.dumps(job).encode()}
         if self._settings.certificates is not None:
@@ -249,9 +251,10 @@ class Images:
         return of_bytes({handed.path(name): body for name, body in files.items()} | handed.files())
 
 
-def _failure(stage: Stage, told: Told, limit: float) -> BuildFailure | None:
+def _failure(stage: Stage, told: Told, settings: Settings) -> BuildFailure | None:
     """Say why a stage failed, None if it did not."""
-    log = without_passwords(f"{told.stdout}\n{told.stderr}".strip())
+    log = without_passwords(f"{told.stdout}\n{told.stderr}".strip(), settings.environment)
+    limit = settings.build_seconds
     if told.end is None or told.end["timed_out"]:
         message = f"the build took longer than {limit:g} seconds"
         return BuildFailure(cause="timeout", message=message, log=log)
