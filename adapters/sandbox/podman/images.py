@@ -19,13 +19,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from codetape.adapters.sandbox.credentials import without_passwords
 from codetape.adapters.sandbox.installers import acceptable
 from codetape.adapters.sandbox.podman import handed
 from codetape.adapters.sandbox.podman.containers import OWNER, Containers, image_facts
 from codetape.adapters.sandbox.podman.failures import explain
 from codetape.adapters.sandbox.podman.jobs import Job
 from codetape.adapters.sandbox.podman.service import Missing, Service, broken
-from codetape.adapters.sandbox.podman.settings import BASE, MADE, Settings, without_passwords
+from codetape.adapters.sandbox.podman.settings import BASE, MADE, Settings
 from codetape.adapters.sandbox.podman.storeroom import REPOSITORY, Uses
 from codetape.adapters.sandbox.podman.tars import of_bytes
 from codetape.adapters.sandbox.podman.telling import Told

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from codetape.adapters.sandbox.credentials import without_passwords
 from codetape.adapters.sandbox.podman import PodmanSandbox, handed, images
 from codetape.adapters.sandbox.podman.images import Stage, invalid, stages
-from codetape.adapters.sandbox.podman.settings import BASE, MADE, Settings, without_passwords
+from codetape.adapters.sandbox.podman.settings import BASE, MADE, Settings
 from codetape.adapters.sandbox.podman.telling import Told
 from codetape.engine.ports import SandboxBroken
 from codetape.states.values import ImageSpec
