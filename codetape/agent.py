@@ -39,7 +39,9 @@ class AutoCoderAgent:
     `package_policy` decides which packages may be installed beyond those that are listed here: "known"
     (what the index has), "cautious" (a person is asked about young packages and names that resemble a
     popular one), "ask" (about all), or a function of a Package that returns "allow", "deny", "ask" or
-    a Decision. A session that has to ask pauses; `resume(…, allow=…, deny=…)` answers.
+    a Decision. A person is asked about each command that a model wants in the image, unless such a
+    function decides. A session that has to ask pauses; `resume(…, allow=…, deny=…)` answers; a command
+    is named exactly as it is written.
     `cache` says what is done about equal runs (code, tests, image, inputs), of tests in one of our
     sandboxes and of `result.run`: "auto" takes them from the cache, and the event or outcome says so;
     "override" runs and keeps anew, "disable" does neither. `lessons` says whether a session is told

@@ -16,7 +16,7 @@ from codetape.engine.boundary import Boundary
 from codetape.engine.ports import EventStore, Llm, Sandbox
 from codetape.engine.tape import read, request_of
 from codetape.states.job import Job
-from codetape.states.packages import name_of
+from codetape.states.packages import name_of, permission
 from codetape.states.values import Answer, CallFailure
 
 if TYPE_CHECKING:
@@ -110,12 +110,21 @@ def remembering(sandbox: Sandbox, use: Use) -> Sandbox:
     return Remembering(sandbox, RunCache(_data_home() / "runs"), use)
 
 
-def gated(sandbox: Sandbox, policy: str | Policy, job: Job) -> Sandbox:
-    """Return a sandbox that installs only what a policy allows; what the job lists is trusted."""
-    from codetape.adapters.sandbox.gate import POLICIES, Gate
-    from codetape.adapters.sandbox.index import UvIndex
+def gated(sandbox: Sandbox, policy: str | Policy | None, job: Job) -> Sandbox:
+    """Return a sandbox that builds only what a policy allows; what the job lists is trusted.
 
-    trusted = {"pytest", *map(name_of, job.base_packages), *job.system_packages}
+    Without a policy only commands are asked about, and no index.
+    """
+    from codetape.adapters.sandbox.gate import POLICIES, Gate, commands_asked
+    from codetape.adapters.sandbox.index import NoIndex, UvIndex
+
+    trusted = {
+        *("pytest", *map(name_of, job.base_packages)),
+        *(permission("system_package", name) for name in job.system_packages),
+        *(permission("command", command) for command in job.commands),
+    }
+    if policy is None:
+        return Gate(sandbox, commands_asked, NoIndex(), trusted)
     chosen = POLICIES[policy] if isinstance(policy, str) else policy
     return Gate(sandbox, chosen, UvIndex(), trusted)
 

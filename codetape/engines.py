@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from packaging.utils import canonicalize_name
-
 from codetape import composition, learning, shapes, validation
 from codetape.engine.loop import Engine
 from codetape.engine.ports import Clock, EventStore, Llm, Sandbox
@@ -18,7 +16,7 @@ from codetape.models import prices
 from codetape.replay.rules import opened
 from codetape.states.events import Resumed
 from codetape.states.job import Budget, Job
-from codetape.states.packages import name_of
+from codetape.states.packages import name_of, requirement
 from codetape.states.session import Session
 from codetape.states.workflow import WORKFLOWS, Workflow
 from codetape.tapes import find_session
@@ -32,7 +30,10 @@ OnEngine = Callable[[Engine], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Adapters:
-    """What a caller has chosen for a run; see AutoCoderAgent for what each is."""
+    """What a caller has chosen for a run; see AutoCoderAgent for what each is.
+
+    Without `gate` no policy is asked: the sandbox is a recorded one, which builds nothing.
+    """
 
     store: str | Path | EventStore
     sandbox: str | Sandbox
@@ -42,6 +43,7 @@ class Adapters:
     on_event: OnEvent | None
     on_engine: OnEngine | None
     lessons: bool = True
+    gate: bool = True
 
 
 async def start(adapters: Adapters, workflow: Workflow, session: str, job: Job) -> Standing:
@@ -91,22 +93,28 @@ def decision(budget: Budget | None, allow: Iterable[str], deny: Iterable[str]) -
     answer = Resumed(
         budget=budget, allow=shapes.texts("allow", allow), deny=shapes.texts("deny", deny)
     )
-    for name in sorted({*map(_bare, answer.allow)} & {*map(_bare, answer.deny)}):
+    for name in sorted({*map(_canonical, answer.allow)} & {*map(_canonical, answer.deny)}):
         raise ValueError(f"allow: {name} is denied, too")
     return answer
 
 
 def _in_asked_names(answer: Resumed, session: Session) -> Resumed:
     """Return an answer in the names of the question: NumPy is numpy>=1, if that was asked."""
-    held = session.held.packages if session.held else ()
-    asked = {_bare(name): name for name in held}
+    held = session.held
+    if held is None or held.cause != "undecided_package":
+        return answer
+    asked = {_canonical(name): name for name in held.packages}
     given = {"allow": answer.allow, "deny": answer.deny}
-    named = {word: tuple(asked.get(_bare(n), n) for n in names) for word, names in given.items()}
+    named = {w: tuple(asked.get(_canonical(n), n) for n in names) for w, names in given.items()}
     return answer.model_copy(update=named)
 
 
-def _bare(required: str) -> str:
-    return canonicalize_name(name_of(required.strip()))
+def _canonical(text: str) -> str:
+    """Return the name in a requirement; what is none, as a command, is itself."""
+    try:
+        return name_of(requirement(text))
+    except ValueError:
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +180,9 @@ class Run:
             made = composition.remembering(made, job.cache)
             self._stack.push_async_callback(made.close)
         policy = self._policy()
-        return composition.gated(made, policy, job) if ours or policy != "known" else made
+        if not self._adapters.gate:
+            return made
+        return composition.gated(made, policy if ours or policy != "known" else None, job)
 
     def _policy(self) -> str | Policy:
         """The caller's policy. A session whose own was a function asks where there is none."""

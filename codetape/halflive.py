@@ -89,6 +89,7 @@ def _run(
         package_policy="known",
         on_event=person.observe,
         on_engine=on_engine,
+        gate=live == "sandbox",
     )
     used = old_sandbox.recordings if live == "model" else old_llm.recordings
     return Run(adapters, tape.rules, session, job, store), used

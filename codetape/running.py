@@ -90,8 +90,15 @@ def _without_secrets(boundary: Boundary, ran: RunOutcome) -> RunOutcome:
 
 
 async def _image(sandbox: Sandbox, session: Session) -> ImageRef:
-    """Find the image again, or build it if it was pruned."""
-    built = await sandbox.build(session.spec)
+    """Find the image again, or build it if it was pruned.
+
+    What the session itself built has passed its gate; what it still waits for has to pass one now.
+    """
+    known = session.image is not None and session.image.spec_key == session.spec.key
+    recorded = session.job.package_policy
+    policy = recorded if recorded in composition.POLICIES else "ask"
+    gate = sandbox if known else composition.gated(sandbox, policy, session.job)
+    built = await gate.build(session.spec)
     if isinstance(built, BuildFailure):
         raise RunFailed(f"the image could not be built: {built.message}", RunOutcome())
     return built

@@ -59,12 +59,12 @@ _PYTHON = re.compile(r"\s*(?:py(?:thon)?[ -]?[\d.]*)?\s*$", re.IGNORECASE)
 REJECTING = frozenset(
     [
         *("unknown_package", "unknown_system_package"),
-        *("refused_package", "refused_system_package", "command"),
+        *("refused_package", "refused_system_package", "refused_command", "command"),
     ]
 )
 """Causes of a failed build that name what to leave out."""
 
-HOLDING = frozenset({"undecided_package", "undecided_system_package"})
+HOLDING = frozenset({"undecided_package", "undecided_system_package", "undecided_command"})
 """Causes of a build that was not made because a person has to be asked."""
 
 
@@ -243,7 +243,7 @@ def _asked_for(spec: ImageSpec, cause: str) -> dict[str, str]:
     if cause.endswith("_package") and not cause.endswith("_system_package"):
         by_name = {name_of(required): required for required in spec.requirements}
         return by_name | {required: required for required in spec.requirements}
-    asked = spec.commands if cause == "command" else spec.system_packages
+    asked = spec.commands if cause.endswith("command") else spec.system_packages
     return {name: name for name in asked}
 
 

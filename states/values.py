@@ -156,8 +156,8 @@ class ImageSpec(Value):
     """What an image has to hold. Equal keys mean the same image, whoever asks for it.
 
     `requirements` are distribution names with optional version specifiers, normalised and sorted;
-    `system_packages` are sorted; `commands` run in the given order after both. `allowed` are the
-    packages that a person has allowed: they change who is asked, not what the image holds.
+    `system_packages` are sorted; `commands` run in the given order after both. `allowed` has the
+    permissions that a person gave: they change who is asked, not what the image holds.
     """
 
     base: str
@@ -200,8 +200,10 @@ class BuildFailure(Value):
         "unknown_system_package",
         "refused_package",  # a policy does not want it
         "refused_system_package",
+        "refused_command",
         "undecided_package",  # a policy leaves it to a person
         "undecided_system_package",
+        "undecided_command",
         "conflict",  # the requirements cannot be had together
         "command",  # one of `commands` failed
         "download",  # the index or mirror could not be reached

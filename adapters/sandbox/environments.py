@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from codetape.adapters.sandbox.credentials import without_passwords
 from codetape.adapters.sandbox.files import remove
 from codetape.adapters.sandbox.installers import acceptable, diagnose, installer, settings
 from codetape.adapters.sandbox.interpreters import Interpreter, find, reachable
@@ -219,7 +220,7 @@ def _install(folder: Path, requirements: tuple[str, ...], steps: _Steps) -> Buil
         ended = steps.run(command)
         log += (ended.stdout.text() + ended.stderr.text()).replace(str(folder), "ENVIRONMENT")
         if ended.cause != "exit" or ended.status != 0:
-            return _failure(ended, log)
+            return _failure(ended, without_passwords(log, settings()))
     return None
 
 

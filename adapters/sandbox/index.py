@@ -36,6 +36,14 @@ class Index(Protocol):
         ...
 
 
+class NoIndex:
+    """Knows nothing, and asks no index."""
+
+    async def look(self, name: str) -> Known:  # noqa: ARG002
+        """Say that nothing is known."""
+        return Known()
+
+
 class UvIndex:
     """The index that uv is configured for; without uv nothing is known."""
 

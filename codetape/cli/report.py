@@ -148,7 +148,9 @@ def _answers(result: Result) -> list[str]:
     held = result.folded.held
     if held is None:
         return []
-    return [word for package in held.packages for word in ("--allow", name_of(package))]
+    whole = held.cause != "undecided_package"
+    names = [text if whole else name_of(text) for text in held.packages]
+    return [word for name in names for word in ("--allow", name)]
 
 
 def show_next_steps(screen: Screen, result: Result, store: str | None) -> None:

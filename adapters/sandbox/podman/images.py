@@ -1,8 +1,10 @@
 """Images by content: the same spec is built once, whoever asks, and found by its key.
 
 An image is made in stages, each in a container of its own that is committed when it succeeded: the
-tools (a virtual environment, uv), the system packages, and the Python packages with the commands. A
-stage has a key of its own, so that a rejected Python package does not cost the system packages again.
+tools (a virtual environment, uv), the system packages, the Python packages, and the commands. A stage
+has a key of its own, so that a rejected Python package does not cost the system packages again.
+Commands come last and get no settings of this machine: no installer runs in what they have changed,
+and there are no credentials where they run.
 Podman's build endpoint is not used: in podman 4 it goes on with a RUN whose client has gone, so that
 neither a limit nor a cancelled task would end it.
 """
@@ -12,30 +14,29 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from codetape.adapters.sandbox.credentials import without_passwords
 from codetape.adapters.sandbox.installers import acceptable
 from codetape.adapters.sandbox.podman import handed
 from codetape.adapters.sandbox.podman.containers import OWNER, Containers, image_facts
 from codetape.adapters.sandbox.podman.failures import explain
 from codetape.adapters.sandbox.podman.jobs import Job
 from codetape.adapters.sandbox.podman.service import Missing, Service, broken
-from codetape.adapters.sandbox.podman.settings import BASE, MADE, Settings, without_passwords
+from codetape.adapters.sandbox.podman.settings import BASE, MADE, Settings
 from codetape.adapters.sandbox.podman.storeroom import REPOSITORY, Uses
 from codetape.adapters.sandbox.podman.tars import of_bytes
 from codetape.adapters.sandbox.podman.telling import Told
 from codetape.engine.ports import SandboxBroken
+from codetape.states.packages import is_system_package
 from codetape.states.values import BuildFailure, ImageRef, ImageSpec, canonical
 
 BUILDER = 1  # raise it when equal keys shall not mean equal images any more
 VENV = "/opt/venv"
-# A minus at the end would make apt remove the package.
-SYSTEM = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9+.]")
 LOG = 64 << 10  # bytes kept of each stream of a build
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -44,7 +45,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class Stage:
     """One step from image to image. `key` covers all that came before, too."""
 
-    kind: str  # "tools", "system" or "packages"
+    kind: str  # "tools", "system", "packages" or "commands"
     parent: str
     key: str
     names: tuple[str, ...] = ()
@@ -61,10 +62,10 @@ def stages(spec: ImageSpec, base: str) -> list[Stage]:
     found = [_stage("tools", base)]
     if spec.system_packages:
         found.append(_stage("system", found[-1].ref, spec.python, spec.system_packages))
-    if spec.requirements or spec.commands:
-        found.append(
-            _stage("packages", found[-1].ref, spec.python, spec.requirements, spec.commands)
-        )
+    if spec.requirements:
+        found.append(_stage("packages", found[-1].ref, spec.python, spec.requirements))
+    if spec.commands:
+        found.append(_stage("commands", found[-1].ref, spec.python, (), spec.commands))
     return found
 
 
@@ -88,7 +89,7 @@ def invalid(spec: ImageSpec) -> BuildFailure | None:
             message = f"{name!r} is no package name"
             return BuildFailure(cause="unknown_package", message=message, packages=(name,))
     for name in spec.system_packages:
-        if not SYSTEM.fullmatch(name):
+        if not is_system_package(name):
             message = f"{name!r} is no system package name"
             return BuildFailure(cause="unknown_system_package", message=message, packages=(name,))
     return None
@@ -210,7 +211,7 @@ class Images:
         seconds = max(1.0, until - time.monotonic())
         try:
             told = job.do(self._container(stage, seconds), self._inputs(stage), seconds)
-            if failure := _failure(stage, told, self._settings.build_seconds):
+            if failure := _failure(stage, told, self._settings):
                 return failure
             job.check()
             changes = _changes(stage, base, told)
@@ -246,7 +247,7 @@ class Images:
             "stage": stage.kind,
             "names": stage.names,
             "commands": stage.commands,
-            "settings": dict(self._settings.environment),
+            "settings": self._settings.needed_by(stage.kind),
         }
         files = {"stage.py": handed.source("stage.py"), "stage.json": json.dumps(job).encode()}
         if self._settings.certificates is not None:
@@ -254,9 +255,10 @@ class Images:
         return of_bytes({handed.path(name): body for name, body in files.items()} | handed.files())
 
 
-def _failure(stage: Stage, told: Told, limit: float) -> BuildFailure | None:
+def _failure(stage: Stage, told: Told, settings: Settings) -> BuildFailure | None:
     """Say why a stage failed, None if it did not."""
-    log = without_passwords(f"{told.stdout}\n{told.stderr}".strip())
+    log = without_passwords(f"{told.stdout}\n{told.stderr}".strip(), settings.environment)
+    limit = settings.build_seconds
     if told.end is None or told.end["timed_out"]:
         message = f"the build took longer than {limit:g} seconds"
         return BuildFailure(cause="timeout", message=message, log=log)

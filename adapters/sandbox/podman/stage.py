@@ -4,11 +4,12 @@ Self-contained (standard library, Python 3.8 and later): the very file is handed
 
     python3 stage.py FOLDER
 
-FOLDER holds stage.json (`stage`: "tools", "system" or "packages"; `names`: what to install;
-`commands`; `settings`: variables for this build only) and perhaps ca.pem. Names reach the installers
-as arguments or as a file, never through a shell; only `commands` are shell by nature. Which step went
-wrong is written to descriptor 3 as one JSON line {"step", "index", "status"}. On success the folder is
-emptied, so that neither settings nor certificate are in the image.
+FOLDER holds stage.json (`stage`: "tools", "system", "packages" or "commands"; `names`: what to
+install; `commands`; `settings`: variables for this stage only, none for commands) and perhaps ca.pem.
+Names reach the installers as arguments or as a file, never through a shell; only `commands` are shell
+by nature. Which step went wrong is written to descriptor 3 as one JSON line {"step", "index",
+"status"}. stage.json is removed before the first step, and on success the folder is emptied, so that
+neither settings nor certificate are in the image.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def main() -> None:
     folder = sys.argv[1]
     with open(f"{folder}/stage.json") as file:
         job = json.load(file)
+    os.unlink(f"{folder}/stage.json")
     certificate = f"{folder}/ca.pem" if os.path.exists(f"{folder}/ca.pem") else None
     os.environ.update(QUIET, **job["settings"])
     if certificate:
@@ -71,7 +73,7 @@ def steps(job: dict[str, Any], folder: str, certificate: str | None) -> Any:
         with open(f"{folder}/requirements.txt", "w") as file:
             file.writelines(f"{name}\n" for name in names)
         yield from _packages(f"{folder}/requirements.txt")
-    for index, command in enumerate(job["commands"]):
+    for index, command in enumerate(job["commands"] if job["stage"] == "commands" else ()):
         yield "command", index, ["/bin/sh", "-ec", command]
 
 
@@ -82,9 +84,19 @@ def _system(names: list[str], certificate: str | None) -> Any:
     options = ["-o", "Acquire::Retries=2"]
     options += ["-o", f"Acquire::https::CaInfo={certificate}"] if certificate else []
     yield "index", 0, ["apt-get", *options, "-q", "update", "-o", "APT::Update::Error-Mode=any"]
+    if unknown := sorted({*names} - _names_of_apt()):
+        for name in unknown:
+            print(f"unable to locate package {name}", file=sys.stderr)
+        fail("system", 0, 100)
     install = ["apt-get", *options, "-q", "-y", "install", "--no-install-recommends"]
-    yield "system", 0, [*install, "--", *names]
+    # A bare name may be an expression to apt, this pattern is never one; it matches nothing in silence.
+    yield "system", 0, [*install, "--", *(f"?exact-name({name})" for name in names)]
     yield "clean", 0, ["sh", "-c", "rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin"]
+
+
+def _names_of_apt() -> set[str]:
+    listed = subprocess.run(["apt-cache", "pkgnames"], capture_output=True, text=True, check=False)
+    return set(listed.stdout.split())
 
 
 def _packages(file: str) -> Any:
