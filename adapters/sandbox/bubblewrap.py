@@ -12,18 +12,20 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codetape.adapters.sandbox import runner
 from codetape.adapters.sandbox.environments import Environments, default_folder
 from codetape.adapters.sandbox.interpreters import Interpreter, reachable
 from codetape.adapters.sandbox.local import LocalSandbox, Run, base_variables
+from codetape.adapters.sandbox.run_users import own_user
 from codetape.adapters.sandbox.supervise import ENDING, Launch
+from codetape.adapters.sandbox.syscalls import program
 from codetape.engine.ports import SandboxBroken
 from codetape.states.values import SandboxFailure
 
-NOBODY = 65534  # user and group that code runs as; the kernel's own number for "nobody"
+NOBODY = 65534  # user and group that code sees itself as; the kernel's own number for "nobody"
 TMP = 64 << 20  # bytes of /tmp and of /dev/shm, which are memory
 INSTALL = "install it: apt-get install bubblewrap"
 ALLOW = (
@@ -66,41 +68,56 @@ class BubblewrapSandbox(LocalSandbox):
         if shutil.which("bwrap") is None:
             raise _missing(f"bubblewrap is not installed; {INSTALL}")
         _enter_environments(self._environments.folder)
-        command = [*_become(), "bwrap", *_namespaces(network=False), *_system(network=False)]
-        command += ["--proc", "/proc", "--dev", "/dev", "--", "/usr/bin/true"]
-        tried = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+        with _filter() as seccomp:
+            filtered = [] if seccomp is None else ["--seccomp", str(seccomp)]
+            user = NOBODY if os.geteuid() == 0 else None
+            command = [*_become(user), "bwrap", *_namespaces(network=False), *filtered]
+            command += [*_system(network=False), "--proc", "/proc", "--dev", "/dev"]
+            tried = subprocess.run(
+                [*command, "--", "/usr/bin/true"],
+                capture_output=True,
+                text=True,
+                check=False,
+                cwd="/",
+                pass_fds=() if seccomp is None else (seccomp,),
+            )
         if tried.returncode != 0:
             raise _missing(f"bubblewrap does not work: {tried.stderr.strip()}; {ALLOW}")
         self._works = True
 
-    def _own(self, folder: Path, *, writable: bool) -> None:
-        if os.geteuid() != 0:
-            return
-        if writable:
-            os.chown(folder, NOBODY, NOBODY)
-        else:
-            os.chown(folder, 0, NOBODY)
-            folder.chmod(0o750)
+    def _user(self) -> contextlib.AbstractContextManager[int | None]:
+        return own_user() if os.geteuid() == 0 else contextlib.nullcontext()
 
     def _launch(self, run: Run) -> Launch:
         prefix = self._environments.prefix(run.environment)
         arguments = _options(run, prefix, self._variables(run))
         info, told = os.pipe()
-        options = os.memfd_create("options")  # not on the command line: it may hold secrets
-        os.write(options, "\0".join([*arguments, "--info-fd", str(told)]).encode())
-        os.lseek(options, 0, os.SEEK_SET)
+        arguments += ["--info-fd", str(told)]
+        seccomp = _filter_file()
+        if seccomp is not None:
+            arguments += ["--seccomp", str(seccomp)]
+        # Options are not on the command line: they may hold secrets.
+        options = _in_memory("options", "\0".join(arguments).encode())
         script, inputs = f"/opt/codetape/{runner.FILE}", "/var/inputs"
         python = "/opt/environment/bin/python"
         inner = run.command(python, script, inputs, "/tmp", own_user=True)  # noqa: S108
         return Launch(
-            argv=(*run.group.join(), *_become(), "bwrap", "--args", str(options), "--", *inner),
+            argv=(
+                *run.group.join(),
+                *_become(run.user),
+                "bwrap",
+                "--args",
+                str(options),
+                "--",
+                *inner,
+            ),
             environment={"PATH": "/usr/local/bin:/usr/bin:/bin"},
             seconds=run.spec.limits.seconds,
             kill=lambda process: _kill(process, info, run),
             watch=run.watch,
             stdin=run.nonce.encode() + b"\n",
             keep=run.spec.limits.output,
-            inherited=(run.writer, told, options),
+            inherited=(run.writer, told, options, *([] if seccomp is None else [seccomp])),
             report=run.reader,
         )
 
@@ -128,12 +145,36 @@ def _visible(interpreter: Interpreter) -> bool:
     return os.geteuid() != 0 or reachable(interpreter.executable)
 
 
-def _become() -> tuple[str, ...]:
+def _become(number: int | None) -> tuple[str, ...]:
     """Return what makes root a user without rights, before there is any namespace."""
-    if os.geteuid() != 0:
+    if number is None:
         return ()
-    user = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    user = (f"--reuid={number}", f"--regid={number}", "--clear-groups")
     return ("setpriv", *user, "--no-new-privs", "--inh-caps=-all", "--")
+
+
+def _in_memory(name: str, body: bytes) -> int:
+    """Return the descriptor of a file that has no place, ready to be read."""
+    descriptor = os.memfd_create(name)
+    os.write(descriptor, body)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _filter_file() -> int | None:
+    """Return the filter of system calls as a file; None for a machine whose calls are not known."""
+    steps = program()
+    return None if steps is None else _in_memory("seccomp", steps)
+
+
+@contextlib.contextmanager
+def _filter() -> Iterator[int | None]:
+    descriptor = _filter_file()
+    try:
+        yield descriptor
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def _namespaces(*, network: bool) -> list[str]:

@@ -44,6 +44,7 @@ class Run:
     free: int  # bytes on the disk when it began
     reader: int  # the two ends of the pipe for the report
     writer: int
+    user: int | None = None  # the number of the user that it runs as; None: the one that we are
 
     @property
     def inputs(self) -> Path:
@@ -121,9 +122,9 @@ class LocalSandbox(ABC):
     def _launch(self, run: Run) -> Launch:
         """Return what starts the runner, and how it is ended. Raises SandboxBroken."""
 
-    @abstractmethod
-    def _own(self, folder: Path, *, writable: bool) -> None:
-        """Let the user that code runs as enter `folder`, or write to it."""
+    def _user(self) -> contextlib.AbstractContextManager[int | None]:
+        """Hold the user that one run is of; None is the one that we are."""
+        return contextlib.nullcontext()
 
     def _text(self, run: Run, file: TextFile) -> str:  # noqa: ARG002 - for those that translate
         """Return what is written for a text file."""
@@ -179,13 +180,21 @@ class LocalSandbox(ABC):
     def _ran(self, spec: RunSpec, wish: Wish) -> RunOutcome:
         with (
             self._environments.held(spec.image) as environment,
-            self._workspace() as folder,
+            self._user() as user,
+            self._workspace(user) as folder,
             self._group(spec) as group,
         ):
             leftovers.note(folder, self._session, group.folders.values())
             (folder / runner.FILE).write_bytes(runner.archive())
             run = Run(
-                spec, folder, environment, group, secrets.token_hex(16), free(folder), *os.pipe()
+                spec,
+                folder,
+                environment,
+                group,
+                secrets.token_hex(16),
+                free(folder),
+                *os.pipe(),
+                user,
             )
             try:
                 stage(run.inputs, spec.files, spec.host_files, lambda file: self._text(run, file))
@@ -200,13 +209,13 @@ class LocalSandbox(ABC):
             return self._outcome(run, ended)
 
     @contextlib.contextmanager
-    def _workspace(self) -> Iterator[Path]:
+    def _workspace(self, user: int | None) -> Iterator[Path]:
         """Make the private folder of a run, and remove it when the run is over."""
         with leftovers.scratch(self._session) as folder:
             for name in ("inputs", "outputs", "tmp"):
                 (folder / name).mkdir()
-                self._own(folder / name, writable=name != "inputs")
-            self._own(folder, writable=False)
+                _hand_over(folder / name, user, writable=name != "inputs")
+            _hand_over(folder, user, writable=False)
             yield folder
 
     @contextlib.contextmanager
@@ -263,6 +272,14 @@ class LocalSandbox(ABC):
             variables[name] = value
         words.check(run.spec.arguments, variables)
         return variables
+
+
+def _hand_over(folder: Path, user: int | None, *, writable: bool) -> None:
+    """Let the user that code runs as enter `folder`, or write to it, and nobody else."""
+    if user is None:
+        return
+    os.chown(folder, user if writable else 0, user)
+    folder.chmod(0o700 if writable else 0o750)
 
 
 def base_variables(environment: str, temporary: str) -> dict[str, str]:

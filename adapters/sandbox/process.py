@@ -54,9 +54,6 @@ class ProcessSandbox(LocalSandbox):
     def _check(self) -> None:
         """Nothing can be missing: we are a process ourselves."""
 
-    def _own(self, folder: Path, *, writable: bool) -> None:
-        """The folders belong to the right user already."""
-
     def _text(self, run: Run, file: TextFile) -> str:
         return _inward(run, file.text) if file.name.endswith(".py") else file.text
 

@@ -70,6 +70,9 @@ class TestProcess(SandboxContract):
         "test_no_namespace_gives_new_rights": "it has the rights of the user",
         "test_sockets_of_the_host_are_not_there": "the network is that of the machine",
         "test_processes_of_the_host_are_not_there": "the processes are those of the machine",
+        "test_sockets_lead_to_no_other_machine": "it makes all calls of the user",
+        "test_keys_do_not_outlive_a_run": "it makes all calls of the user",
+        "test_refused_calls_have_no_other_way": "it makes all calls of the user",
         **({} if os.geteuid() else OF_ROOT),
     }
 

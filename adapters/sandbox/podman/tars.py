@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Iterable, Iterator
+from errno import EILSEQ, EINVAL, ENAMETOOLONG
 from pathlib import Path
 
-from codetape.adapters.sandbox.files import checked
+from codetape.adapters.sandbox.files import checked, printable
 from codetape.engine.ports import SandboxBroken
 from codetape.states.values import HostFile, SandboxFailure, TextFile
 
@@ -98,11 +99,22 @@ def unpack(tar: Iterator[bytes], target: Path, most: int | None, entries: int) -
                 raise ValueError(message)
             most = None if most is None else most - member.size
             if member.isreg() or member.isdir():
-                _write(archive, member, target / checked(member.name.strip("/")))
+                refused += _unpacked(archive, member, target)
             else:
                 kind = "a link" if member.issym() or member.islnk() else "a device, pipe or socket"
-                refused.append(f"{member.name}: {kind}, not a file or folder")
+                refused.append(printable(f"{member.name}: {kind}, not a file or folder"))
     return refused
+
+
+def _unpacked(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> list[str]:
+    """Write one entry; returns why it was left out where no file of this host can have its name."""
+    try:
+        _write(archive, member, target / checked(member.name.strip("/")))
+    except OSError as error:
+        if error.errno not in (ENAMETOOLONG, EILSEQ, EINVAL):  # a full disk is a fault of the host
+            raise
+        return [printable(f"{member.name}: {error.strerror}")]
+    return []
 
 
 def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
