@@ -18,7 +18,7 @@ from codetape.adapters.sandbox.bubblewrap import BubblewrapSandbox
 from codetape.adapters.sandbox.podman import PodmanSandbox
 from codetape.adapters.sandbox.run_users import own_user
 from codetape.engine.ports import Sandbox
-from codetape.states.values import ImageSpec, Limits, RunOutcome, RunSpec, TextFile
+from codetape.states.values import ImageRef, ImageSpec, Limits, RunOutcome, RunSpec, TextFile
 from tests import sandboxes
 
 WAIT = """
@@ -56,6 +56,7 @@ def users_of(mark: str) -> set[int]:
 async def users_while_running(sandbox: Sandbox, runs: int) -> list[set[int]]:
     """Return the users of each of several runs while all of them run."""
     image = await sandbox.build(ImageSpec(base=sandboxes.base_image() or "python"))
+    assert isinstance(image, ImageRef)
     marks = [uuid.uuid4().hex for _ in range(runs)]
 
     def spec(mark: str) -> RunSpec:
