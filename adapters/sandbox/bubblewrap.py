@@ -56,7 +56,8 @@ class BubblewrapSandbox(LocalSandbox):
         session: str = "",
     ) -> None:
         folder = environments or default_folder()
-        super().__init__(Environments(folder, _visible, build_seconds), outputs, secret, session)
+        kept = Environments(folder, _visible, build_seconds, _confined)
+        super().__init__(kept, outputs, secret, session)
         self._works = False
 
     def _check(self) -> None:
@@ -90,8 +91,8 @@ class BubblewrapSandbox(LocalSandbox):
         os.write(options, "\0".join([*arguments, "--info-fd", str(told)]).encode())
         os.lseek(options, 0, os.SEEK_SET)
         script, inputs = f"/opt/codetape/{runner.FILE}", "/var/inputs"
-        python = "/opt/environment/bin/python"
-        inner = run.command(python, script, inputs, "/tmp", own_user=True)  # noqa: S108
+        base = self._environments.python(run.environment)
+        inner = run.command(base, "/opt/environment", script, inputs, "/tmp", own_user=True)  # noqa: S108
         return Launch(
             argv=(*run.group.join(), *_become(), "bwrap", "--args", str(options), "--", *inner),
             environment={"PATH": "/usr/local/bin:/usr/bin:/bin"},
@@ -155,6 +156,15 @@ def _system(*, network: bool) -> list[str]:
     for file in (*ALWAYS, *(FOR_NETWORK if network else ())):
         options += ["--ro-bind-try", file, file]
     return options
+
+
+def _confined(command: tuple[str, ...], folder: Path, interpreter: Interpreter) -> tuple[str, ...]:
+    """Return `command` in a sandbox that can write to `folder` alone, which belongs to the caller."""
+    options = [*_namespaces(network=False), *_system(network=False), "--clearenv"]
+    if not interpreter.prefix.is_relative_to("/usr"):
+        options += ["--ro-bind", str(interpreter.prefix), str(interpreter.prefix)]
+    options += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+    return ("bwrap", *options, "--bind", str(folder), str(folder), "--", *command)
 
 
 def _options(run: Run, prefix: Path, variables: dict[str, str]) -> list[str]:

@@ -13,9 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from codetape.adapters.sandbox import environments
 from codetape.adapters.sandbox.environments import HALF, MARK, Environments
-from codetape.adapters.sandbox.installers import Pip
 from codetape.adapters.sandbox.interpreters import find, reachable
 from codetape.adapters.sandbox.supervise import Wish
 from codetape.engine.ports import SandboxBroken
@@ -188,15 +186,6 @@ def test_what_cannot_be_had_is_said_at_once(
     assert isinstance(failure, BuildFailure)
     assert failure.cause == cause
     assert not list(tmp_path.iterdir())
-
-
-def test_pip_serves_where_there_is_no_uv(
-    tmp_path: Path, wish: Wish, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(environments, "installer", Pip)
-    image = Environments(tmp_path).build(EMPTY, wish)
-    assert isinstance(image, ImageRef)
-    assert (tmp_path / image.ref / "bin/python").exists()
 
 
 @pytest.mark.parametrize("ref", ["nothing", "../etc", ""])
