@@ -19,6 +19,7 @@ from codetape.adapters.sandbox import runner
 from codetape.adapters.sandbox.environments import Environments, default_folder
 from codetape.adapters.sandbox.interpreters import Interpreter, reachable
 from codetape.adapters.sandbox.local import LocalSandbox, Run, base_variables
+from codetape.adapters.sandbox.podman import kernel
 from codetape.adapters.sandbox.supervise import ENDING, Launch
 from codetape.engine.ports import SandboxBroken
 from codetape.states.values import SandboxFailure
@@ -87,6 +88,9 @@ class BubblewrapSandbox(LocalSandbox):
         prefix = self._environments.prefix(run.environment)
         arguments = _options(run, prefix, self._variables(run))
         info, told = os.pipe()
+        rules = _filter()
+        if rules is not None:
+            arguments += ["--seccomp", str(rules)]
         options = os.memfd_create("options")  # not on the command line: it may hold secrets
         os.write(options, "\0".join([*arguments, "--info-fd", str(told)]).encode())
         os.lseek(options, 0, os.SEEK_SET)
@@ -101,7 +105,7 @@ class BubblewrapSandbox(LocalSandbox):
             watch=run.watch,
             stdin=run.nonce.encode() + b"\n",
             keep=run.spec.limits.output,
-            inherited=(run.writer, told, options),
+            inherited=(run.writer, told, options, *(() if rules is None else (rules,))),
             report=run.reader,
         )
 
@@ -156,6 +160,17 @@ def _system(*, network: bool) -> list[str]:
     for file in (*ALWAYS, *(FOR_NETWORK if network else ())):
         options += ["--ro-bind-try", file, file]
     return options
+
+
+def _filter() -> int | None:
+    """Return a descriptor of the filter of system calls; None where there is none for the machine."""
+    program = kernel.filter_bytes()
+    if program is None:
+        return None
+    rules = os.memfd_create("filter")
+    os.write(rules, program)
+    os.lseek(rules, 0, os.SEEK_SET)
+    return rules
 
 
 def _confined(command: tuple[str, ...], folder: Path, interpreter: Interpreter) -> tuple[str, ...]:

@@ -154,7 +154,9 @@ def _enter(python: str) -> None:
     Code of packages runs here for the first time: the trusted parent is another process.
     """
     sys.executable = python
-    sys.prefix = sys.exec_prefix = os.path.dirname(os.path.dirname(python))
+    folder = os.path.dirname(os.path.dirname(python))
+    if os.path.exists(os.path.join(folder, "pyvenv.cfg")):
+        sys.prefix = sys.exec_prefix = folder
     import site
 
     site.main()
