@@ -196,7 +196,7 @@ class Run:
             return [f"{name}: podman cannot fetch a file of this name"]  # *, for one: a pattern
         except ValueError as error:
             files.remove(scratch / name)
-            return [f"{name}: {error}"]
+            return [files.printable(f"{name}: {error}")]
         above = name.rpartition("/")[0]
         return [f"{above}/{each}" if above else each for each in refused]
 
