@@ -12,16 +12,16 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from codetape.adapters.sandbox import runner
 from codetape.adapters.sandbox.environments import Environments, default_folder
 from codetape.adapters.sandbox.interpreters import Interpreter, reachable
 from codetape.adapters.sandbox.local import LocalSandbox, Run, base_variables
+from codetape.adapters.sandbox.podman import kernel
 from codetape.adapters.sandbox.run_users import own_user
 from codetape.adapters.sandbox.supervise import ENDING, Launch
-from codetape.adapters.sandbox.syscalls import program
 from codetape.engine.ports import SandboxBroken
 from codetape.states.values import SandboxFailure
 
@@ -58,7 +58,8 @@ class BubblewrapSandbox(LocalSandbox):
         session: str = "",
     ) -> None:
         folder = environments or default_folder()
-        super().__init__(Environments(folder, _visible, build_seconds), outputs, secret, session)
+        kept = Environments(folder, _visible, build_seconds, _confined)
+        super().__init__(kept, outputs, secret, session)
         self._works = False
 
     def _check(self) -> None:
@@ -68,19 +69,10 @@ class BubblewrapSandbox(LocalSandbox):
         if shutil.which("bwrap") is None:
             raise _missing(f"bubblewrap is not installed; {INSTALL}")
         _enter_environments(self._environments.folder)
-        with _filter() as seccomp:
-            filtered = [] if seccomp is None else ["--seccomp", str(seccomp)]
-            user = NOBODY if os.geteuid() == 0 else None
-            command = [*_become(user), "bwrap", *_namespaces(network=False), *filtered]
-            command += [*_system(network=False), "--proc", "/proc", "--dev", "/dev"]
-            tried = subprocess.run(
-                [*command, "--", "/usr/bin/true"],
-                capture_output=True,
-                text=True,
-                check=False,
-                cwd="/",
-                pass_fds=() if seccomp is None else (seccomp,),
-            )
+        user = NOBODY if os.geteuid() == 0 else None
+        command = [*_become(user), "bwrap", *_namespaces(network=False), *_system(network=False)]
+        command += ["--proc", "/proc", "--dev", "/dev", "--", "/usr/bin/true"]
+        tried = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
         if tried.returncode != 0:
             raise _missing(f"bubblewrap does not work: {tried.stderr.strip()}; {ALLOW}")
         self._works = True
@@ -92,24 +84,19 @@ class BubblewrapSandbox(LocalSandbox):
         prefix = self._environments.prefix(run.environment)
         arguments = _options(run, prefix, self._variables(run))
         info, told = os.pipe()
-        arguments += ["--info-fd", str(told)]
-        seccomp = _filter_file()
-        if seccomp is not None:
-            arguments += ["--seccomp", str(seccomp)]
-        # Options are not on the command line: they may hold secrets.
-        options = _in_memory("options", "\0".join(arguments).encode())
+        rules = _filter()
+        if rules is not None:
+            arguments += ["--seccomp", str(rules)]
+        options = os.memfd_create("options")  # not on the command line: it may hold secrets
+        os.write(options, "\0".join([*arguments, "--info-fd", str(told)]).encode())
+        os.lseek(options, 0, os.SEEK_SET)
         script, inputs = f"/opt/codetape/{runner.FILE}", "/var/inputs"
-        python = "/opt/environment/bin/python"
-        inner = run.command(python, script, inputs, "/tmp", own_user=True)  # noqa: S108
+        base = self._environments.python(run.environment)
+        inner = run.command(base, "/opt/environment", script, inputs, "/tmp", own_user=True)  # noqa: S108
         return Launch(
             argv=(
-                *run.group.join(),
-                *_become(run.user),
-                "bwrap",
-                "--args",
-                str(options),
-                "--",
-                *inner,
+                *(*run.group.join(), *_become(run.user), "bwrap"),
+                *("--args", str(options), "--", *inner),
             ),
             environment={"PATH": "/usr/local/bin:/usr/bin:/bin"},
             seconds=run.spec.limits.seconds,
@@ -117,7 +104,7 @@ class BubblewrapSandbox(LocalSandbox):
             watch=run.watch,
             stdin=run.nonce.encode() + b"\n",
             keep=run.spec.limits.output,
-            inherited=(run.writer, told, options, *([] if seccomp is None else [seccomp])),
+            inherited=(run.writer, told, options, *(() if rules is None else (rules,))),
             report=run.reader,
         )
 
@@ -153,30 +140,6 @@ def _become(number: int | None) -> tuple[str, ...]:
     return ("setpriv", *user, "--no-new-privs", "--inh-caps=-all", "--")
 
 
-def _in_memory(name: str, body: bytes) -> int:
-    """Return the descriptor of a file that has no place, ready to be read."""
-    descriptor = os.memfd_create(name)
-    os.write(descriptor, body)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
-
-
-def _filter_file() -> int | None:
-    """Return the filter of system calls as a file; None for a machine whose calls are not known."""
-    steps = program()
-    return None if steps is None else _in_memory("seccomp", steps)
-
-
-@contextlib.contextmanager
-def _filter() -> Iterator[int | None]:
-    descriptor = _filter_file()
-    try:
-        yield descriptor
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
-
-
 def _namespaces(*, network: bool) -> list[str]:
     options = ["--unshare-user", "--disable-userns", "--unshare-ipc", "--unshare-pid"]
     options += ["--unshare-uts", "--unshare-cgroup-try", "--hostname", "codetape"]
@@ -196,6 +159,26 @@ def _system(*, network: bool) -> list[str]:
     for file in (*ALWAYS, *(FOR_NETWORK if network else ())):
         options += ["--ro-bind-try", file, file]
     return options
+
+
+def _filter() -> int | None:
+    """Return a descriptor of the filter of system calls; None where there is none for the machine."""
+    program = kernel.filter_bytes()
+    if program is None:
+        return None
+    rules = os.memfd_create("filter")
+    os.write(rules, program)
+    os.lseek(rules, 0, os.SEEK_SET)
+    return rules
+
+
+def _confined(command: tuple[str, ...], folder: Path, interpreter: Interpreter) -> tuple[str, ...]:
+    """Return `command` in a sandbox that can write to `folder` alone, which belongs to the caller."""
+    options = [*_namespaces(network=False), *_system(network=False), "--clearenv"]
+    if not interpreter.prefix.is_relative_to("/usr"):
+        options += ["--ro-bind", str(interpreter.prefix), str(interpreter.prefix)]
+    options += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+    return ("bwrap", *options, "--bind", str(folder), str(folder), "--", *command)
 
 
 def _options(run: Run, prefix: Path, variables: dict[str, str]) -> list[str]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from codetape.adapters.sandbox.installers import Uv, acceptable, installer, settings
+from codetape.adapters.sandbox.installers import acceptable, installer, settings
+from codetape.engine.ports import SandboxBroken
 
 YOUNG = timedelta(days=90)
 """Until then a distribution is young: names that models make up are registered by others."""
@@ -49,8 +50,11 @@ class UvIndex:
 
     async def look(self, name: str) -> Known:
         """Ask for the name with and without what is young, at once."""
-        made = installer()
-        if not isinstance(made, Uv) or not acceptable(name):
+        if not acceptable(name):
+            return Known()
+        try:
+            made = installer()
+        except SandboxBroken:
             return Known()
         before = (datetime.now(UTC) - YOUNG).strftime("%Y-%m-%d")
         newest, older = await asyncio.gather(

@@ -57,10 +57,11 @@ class Run:
         return self.folder / "outputs"
 
     def command(
-        self, python: str, script: str, inputs: str, cwd: str, *, own_user: bool
+        self, base: str, environment: str, script: str, inputs: str, cwd: str, *, own_user: bool
     ) -> tuple[str, ...]:
         """Return what starts the runner, with the paths as they are where it runs.
 
+        `base` is the interpreter behind the environment: no package has a say in how it starts.
         `own_user` says that the processes of the run are counted apart from all others.
         """
         limits = self.spec.limits
@@ -70,7 +71,8 @@ class Run:
         if not self.group.has("pids") and own_user:
             chosen["nproc"] = limits.processes
         return (
-            *(python, *runner.start(script), self.spec.purpose, "--report", f"fd:{self.writer}"),
+            *(base, *runner.start(script), self.spec.purpose, "--report", f"fd:{self.writer}"),
+            *("--python", f"{environment}/bin/python"),
             *("--nonce", "-", "--inputs", inputs, "--cwd", cwd),
             *(f"--limit={name}={n}" for name, n in chosen.items() if n is not None),
             *("--", *self.spec.arguments),

@@ -150,6 +150,32 @@ print(set(found))
 """
 
 
+# Keys that are shared by all of one user, sockets that no network namespace holds, and the call
+# that does what a filter forbids.
+UNSHARED = """
+import ctypes, os, socket
+library = ctypes.CDLL(None)
+ADD = {"x86_64": 248}.get(os.uname().machine, 217)
+for number, arguments in (
+    (ADD, (b"user", b"codetape", b"x", ctypes.c_size_t(1), -4)),
+    (ADD + 2, (0, -4, 1)),
+    (425, (1, ctypes.create_string_buffer(200))),
+):
+    if library.syscall(number, *arguments) >= 0:
+        print("done:", number)
+for family in (17, 21, 30, 31, 38, 40, 44):
+    try:
+        socket.socket(family, socket.SOCK_SEQPACKET if family == 38 else socket.SOCK_STREAM)
+        print("open:", family)
+    except OSError as error:
+        if error.errno != 97:
+            print("reached:", family, error)
+for family in (socket.AF_UNIX, socket.AF_INET):
+    socket.socket(family).close()
+print("tried")
+"""
+
+
 class IsolationContract(SandboxCase):
     """What code inside cannot reach."""
 
@@ -158,6 +184,9 @@ class IsolationContract(SandboxCase):
             port = str(server.getsockname()[1])
             printed = make.printed(CONNECT, arguments=("127.0.0.1", port))
         assert printed in {"ConnectionRefusedError", "TimeoutError", "OSError"}
+
+    def test_keys_and_unusual_sockets_are_refused(self, make: Runs) -> None:
+        assert make.printed(UNSHARED) == "tried"
 
     def test_there_is_only_the_loopback_device(self, make: Runs) -> None:
         assert make.printed("import socket; print(socket.if_nameindex())") == "[(1, 'lo')]"

@@ -11,7 +11,6 @@ from typing import Any
 from codetape.adapters.sandbox import files, leftovers, report, runner, words
 from codetape.adapters.sandbox.podman import handed, tars
 from codetape.adapters.sandbox.podman.containers import Containers
-from codetape.adapters.sandbox.podman.filters import profile_file
 from codetape.adapters.sandbox.podman.images import VENV
 from codetape.adapters.sandbox.podman.jobs import Job
 from codetape.adapters.sandbox.podman.service import Missing, broken
@@ -63,7 +62,6 @@ class Shape:
             "read_write_tmpfs": False,
             "cap_drop": ["all"],
             "no_new_privileges": True,
-            **_filter(),
             "resource_limits": self._resources(),
             "mounts": [_tmpfs(TMP, SCRATCH)],
             "volumes": [{"Dest": OUTPUTS, "Options": ["nosuid", "nodev"]}],
@@ -198,7 +196,7 @@ class Run:
             return [f"{name}: podman cannot fetch a file of this name"]  # *, for one: a pattern
         except ValueError as error:
             files.remove(scratch / name)
-            return [f"{name}: {error}"]
+            return [files.printable(f"{name}: {error}")]
         above = name.rpartition("/")[0]
         return [f"{above}/{each}" if above else each for each in refused]
 
@@ -238,11 +236,6 @@ class Run:
 def ours() -> dict[str, bytes]:
     """Return the files of ours that every run needs, by their paths in a tar."""
     return handed.files() | {handed.path(runner.FILE): runner.archive()}
-
-
-def _filter() -> dict[str, Any]:
-    file = profile_file()
-    return {} if file is None else {"seccomp_profile_path": str(file)}
 
 
 def _plain(name: str, refused: list[str]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Iterable, Iterator
-from errno import EILSEQ, EINVAL, ENAMETOOLONG
 from pathlib import Path
 
 from codetape.adapters.sandbox.files import checked, printable
@@ -99,22 +98,21 @@ def unpack(tar: Iterator[bytes], target: Path, most: int | None, entries: int) -
                 raise ValueError(message)
             most = None if most is None else most - member.size
             if member.isreg() or member.isdir():
-                refused += _unpacked(archive, member, target)
+                _try_to_write(archive, member, target / checked(member.name.strip("/")))
             else:
                 kind = "a link" if member.issym() or member.islnk() else "a device, pipe or socket"
                 refused.append(printable(f"{member.name}: {kind}, not a file or folder"))
     return refused
 
 
-def _unpacked(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> list[str]:
-    """Write one entry; returns why it was left out where no file of this host can have its name."""
+def _try_to_write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+    """Write one entry. Raises ValueError where the disk refuses; a line that broke is no refusal."""
     try:
-        _write(archive, member, target / checked(member.name.strip("/")))
+        _write(archive, member, path)
     except OSError as error:
-        if error.errno not in (ENAMETOOLONG, EILSEQ, EINVAL):  # a full disk is a fault of the host
+        if error.errno is None:
             raise
-        return [printable(f"{member.name}: {error.strerror}")]
-    return []
+        raise ValueError(error.strerror) from error
 
 
 def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from codetape.adapters.sandbox import environments
 from codetape.adapters.sandbox.environments import HALF, MARK, Environments
-from codetape.adapters.sandbox.installers import Pip
+from codetape.adapters.sandbox.installers import Uv, installer
 from codetape.adapters.sandbox.interpreters import find, reachable
 from codetape.adapters.sandbox.supervise import Wish
 from codetape.engine.ports import SandboxBroken
@@ -191,15 +191,6 @@ def test_what_cannot_be_had_is_said_at_once(
     assert not list(tmp_path.iterdir())
 
 
-def test_pip_serves_where_there_is_no_uv(
-    tmp_path: Path, wish: Wish, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(environments, "installer", Pip)
-    image = Environments(tmp_path).build(EMPTY, wish)
-    assert isinstance(image, ImageRef)
-    assert (tmp_path / image.ref / "bin/python").exists()
-
-
 @pytest.mark.parametrize("ref", ["nothing", "../etc", ""])
 def test_an_environment_that_is_not_there_breaks(tmp_path: Path, ref: str) -> None:
     with pytest.raises(SandboxBroken):
@@ -220,7 +211,7 @@ def test_a_closed_folder_is_not_reachable(tmp_path: Path) -> None:
     assert reachable(Path("/usr/bin"))
 
 
-class Talkative(Pip):
+class Talkative(Uv):
     """An installer that prints where it looks, and fails."""
 
     def install(self, folder: Path, requirements: tuple[str, ...]) -> tuple[str, ...]:
@@ -231,7 +222,7 @@ def test_the_log_of_a_build_keeps_no_credentials(
     tmp_path: Path, wish: Wish, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://ann:canary-5f3a@127.0.0.1:9/simple")
-    monkeypatch.setattr(environments, "installer", Talkative)
+    monkeypatch.setattr(environments, "installer", lambda: Talkative(installer().program))
     failed = Environments(tmp_path).build(ImageSpec(base="", requirements=("sample",)), wish)
     assert isinstance(failed, BuildFailure)
     assert "***@127.0.0.1" in failed.log
