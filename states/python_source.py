@@ -41,7 +41,21 @@ def _tree(source: str) -> ast.Module:
     """
     with _PARSING, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ast.parse(source)
+        return _shallow(ast.parse(source))
+
+
+DEEPEST = 150
+"""Levels of a syntax tree; whoever goes down a deeper one may come to the end of the stack."""
+
+
+def _shallow(tree: ast.Module) -> ast.Module:
+    """Return a tree that can be gone down. Raises RecursionError."""
+    level: list[ast.AST] = [tree]
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return tree
+    raise RecursionError(f"the code is nested deeper than {DEEPEST} levels")
 
 
 @lru_cache(maxsize=256)

@@ -152,7 +152,11 @@ def _last(store: EventStore, row: SessionRow) -> str:
 
 def ago(moment: str) -> str:
     """Return how long ago a moment of a tape was."""
-    seconds = (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
+    from codetape.engine.tape import moment_of
+
+    if (then := moment_of(moment)) is None:
+        return "unknown time"
+    seconds = (datetime.now(UTC) - then).total_seconds()
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= 2 * length:
             return f"{seconds // length:.0f} {unit}s ago"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -149,13 +148,15 @@ def _lineage(result: Result) -> str:
 def show_events(shown: Screen, result: Result, _: str = "") -> None:
     """Show the events of a tape as a table."""
     from codetape.cli.facts import row
+    from codetape.engine.tape import moment_of
 
-    start = datetime.fromisoformat(result.records[0].at)
+    start = moment_of(result.records[0].at)
     rows = []
     for record in result.records:
         shape = row(record)
-        after = (datetime.fromisoformat(record.at) - start).total_seconds()
-        rows.append((str(shape.seq), f"{after:.2f}", shape.event, shape.dest, shape.facts))
+        moment = moment_of(record.at)
+        after = f"{(moment - start).total_seconds():.2f}" if moment and start else "unknown time"
+        rows.append((str(shape.seq), after, shape.event, shape.dest, shape.facts))
     shown.table(("#", "sec", "event", "leads to", "facts"), rows, ("sec",))
 
 
