@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codetape.adapters.store import files, rows, schema
+from codetape.adapters.store import files, objects, rows, schema
 from codetape.adapters.store.remedies import GONE, WAIT, remedy
 from codetape.adapters.store.schema import Steps
 from codetape.engine.ports import StoreUnusable
@@ -127,6 +127,8 @@ class Database:
             self._name, timeout=WAIT, isolation_level=None, check_same_thread=False
         )
         try:
+            objects.distrust(db)
+            objects.check_objects(db, self._name)
             if self._is_made_at_once(db):
                 migrate(db, self._name, self.steps)
             if self._path is not None:

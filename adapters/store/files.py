@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,10 +35,12 @@ _LOCAL_FUSE = {"fuse.fuse-overlayfs"}
 def make_private(path: Path) -> None:
     """Make the file if there is none, for its owner only (0600; folders that are made 0700).
 
-    SQLite gives its sidecar files the mode of the file. Raises OSError.
+    One that is there and is ours is made private too, with its sidecar files. SQLite gives those that
+    it makes the mode of the file. Raises OSError.
     """
     path = _resolved(path)  # where a link leads to nothing yet, SQLite would make what it names
     if path.exists():
+        _close_to_others(path)
         return
     _make_folders(path.parent)
     try:
@@ -46,6 +49,23 @@ def make_private(path: Path) -> None:
         pass  # another process was faster
     except PermissionError:  # some systems keep mknod for the superuser
         _make_by_opening(path)
+
+
+_SIDECARS = ("-wal", "-shm", "-journal")
+
+
+def _close_to_others(path: Path) -> None:
+    """Take the rights of others away, and say so once; of another user's file say that it is one."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        return
+    if status.st_uid != os.geteuid():
+        warnings.warn(f"store {path} belongs to another user, who can change it", stacklevel=2)
+    elif status.st_mode & 0o077:
+        for file in (path, *(path.with_name(path.name + end) for end in _SIDECARS)):
+            with suppress(FileNotFoundError):
+                file.chmod(0o600)
+        warnings.warn(f"store {path} could be read by others; it is private now", stacklevel=2)
 
 
 def identity(path: Path) -> tuple[int, int] | None:

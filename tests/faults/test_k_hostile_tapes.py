@@ -14,14 +14,13 @@ from typing import Any
 
 import pytest
 
-from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.cli import main
 from codetape.cli.sessions import ago
 from codetape.engine import codec
 from codetape.engine.boundary import Boundary
 from codetape.engine.chain import GENESIS, chained
-from codetape.engine.ports import StoredEvent
+from codetape.engine.ports import EventStore, StoredEvent
 from codetape.replay.export import FORMAT
 from codetape.replay.imports import BadTapeFile, read_tape_file
 from codetape.states.answers import json_object
@@ -39,7 +38,7 @@ def nested(depth: int) -> Any:
     return value
 
 
-def data_of(store: MemoryStore) -> dict[str, Any]:
+def data_of(store: EventStore) -> dict[str, Any]:
     return dict(json.loads(next(iter(store.read(ID))).data))
 
 
