@@ -46,7 +46,10 @@ class UnreadableEvent(ValueError):
     """An event that this version does not know, or whose payload does not fit: `name`, `version`."""
 
     def __init__(self, name: str, version: int, reason: str) -> None:
-        super().__init__(f"event {name} v{version}: {reason}")
+        told = (
+            name if name.isidentifier() else ascii(name[:40])
+        )  # of another's tape, it is any text
+        super().__init__(f"event {told} v{version}: {reason}")
         self.name = name
         self.version = version
 

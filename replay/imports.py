@@ -21,7 +21,6 @@ from codetape.engine.tape import Source, moment_of
 from codetape.replay.export import FORMAT, blobs_of, header_of
 from codetape.states.values import canonical
 
-
 LONGEST_LINE = 24 << 20
 """Bytes of a line; escapes make a blob longer than it is."""
 

@@ -41,21 +41,7 @@ def _tree(source: str) -> ast.Module:
     """
     with _PARSING, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _shallow(ast.parse(source))
-
-
-DEEPEST = 150
-"""Levels of a syntax tree; whoever goes down a deeper one may come to the end of the stack."""
-
-
-def _shallow(tree: ast.Module) -> ast.Module:
-    """Return a tree that can be gone down. Raises RecursionError."""
-    level: list[ast.AST] = [tree]
-    for _ in range(DEEPEST):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-        if not level:
-            return tree
-    raise RecursionError(f"the code is nested deeper than {DEEPEST} levels")
+        return ast.parse(source)
 
 
 @lru_cache(maxsize=256)
@@ -212,13 +198,28 @@ def _test(node: ast.FunctionDef | ast.AsyncFunctionDef, prefix: str) -> TestFunc
 def _is_fixture(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """True for @pytest.fixture, @fixture and @pytest.fixture(…)."""
     calls = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
-    return any(ast.unparse(call).rpartition(".")[2] == "fixture" for call in calls)
+    return any(_last_name(call) == "fixture" for call in calls)
+
+
+def _last_name(node: ast.expr) -> str:
+    """Return `c` for `a.b.c`, however long that is; empty for what is no name."""
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
+
+
+def _says_no_test(node: ast.stmt) -> bool:
+    match node:
+        case ast.Assign(targets=[ast.Name(id="__test__")], value=ast.Constant(value=False)):
+            return True
+    return False
 
 
 def _collectable(node: ast.ClassDef) -> bool:
-    if "__test__ = False" in map(ast.unparse, node.body):
+    if any(map(_says_no_test, node.body)):
         return False
-    if any(ast.unparse(base).endswith("TestCase") for base in node.bases):
+    if any(_last_name(base).endswith("TestCase") for base in node.bases):
         return True
     methods = [child.name for child in node.body if isinstance(child, ast.FunctionDef)]
     own = {"__init__", "__new__"} & set(methods)

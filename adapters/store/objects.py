@@ -17,6 +17,7 @@ from codetape.adapters.store.schema import APPLICATION_ID, TAPES, Steps
 from codetape.engine.ports import StoreUnusable
 
 _DONE = "_sqlite_migrations"
+_FIND_DONE = "SELECT name FROM _sqlite_migrations WHERE migration_set = ?"
 
 LARGEST_ROW = 32 << 20
 """Bytes of a row; what is larger is damage, and not even read."""
@@ -53,7 +54,7 @@ def _is_list_of_steps(found: list[tuple[str, str, str]]) -> bool:
 
 def _made(db: Db, steps: Steps) -> Mapping[str, tuple[str, str]]:
     """Return the objects that the steps have made that the file says were done."""
-    rows = db.execute(f"SELECT name FROM {_DONE} WHERE migration_set = ?", (steps.name,))
+    rows = db.execute(_FIND_DONE, (steps.name,))
     done = {name for (name,) in rows}
     return _objects_of(steps.name, tuple(name for name in steps.by_name if name in done))
 

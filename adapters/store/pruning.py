@@ -44,8 +44,8 @@ def _part_from_lessons(db: Db, session: str) -> None:
     db.execute("DELETE FROM learned WHERE session = ?", (session,))
     db.execute(_DELETE_VERDICT, (session,))
     former = _former(session)
-    for table in ("lessons", "verdicts", "artifacts"):
-        db.execute(f"UPDATE {table} SET session = ? WHERE session = ?", (former, session))
+    for statement in _RENAME:
+        db.execute(statement, (former, session))
 
 
 def make_room(db: Db, session: str) -> None:
@@ -94,6 +94,11 @@ def _delete_events(writing: Writing) -> bool:
         return bool(batch)
 
 
+_RENAME = (
+    "UPDATE lessons SET session = ? WHERE session = ?",
+    "UPDATE verdicts SET session = ? WHERE session = ?",
+    "UPDATE artifacts SET session = ? WHERE session = ?",
+)
 _DELETE_VERDICT = """
     DELETE FROM verdicts WHERE session = ? AND session NOT IN (SELECT session FROM lessons)
 """

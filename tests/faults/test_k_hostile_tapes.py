@@ -69,7 +69,11 @@ def write_tape(path: Path, data: Any, blobs: dict[str, str], at: str = "") -> Pa
         *({"blob": name, "text": text} for name, text in blobs.items()),
         {
             **{name: getattr(row, name) for name in ("at", "dest", "name", "request_key")},
-            **{"source": row.source, "version": 1, "event": 1, "hash": head, "data": data},
+            "source": row.source,
+            "version": 1,
+            "event": 1,
+            "hash": head,
+            "data": data,
         },
         {"end": 1, "head": head},
     ]
@@ -189,7 +193,7 @@ def test_15_deep_data_are_refused_in_a_file(depth: int, file: Path, data: dict[s
     with pytest.raises(BadTapeFile):
         read_tape_file(file)
     for blob in ("", '{"$blob":"x"},'):
-        with pytest.raises(ValueError, match="deep|recursion|depth"):
+        with pytest.raises(ValueError, match=r"deep|recursion|depth"):
             codec.unpack_json(f"[{blob}{deep}]", {"x": b""}.__getitem__)
 
 
