@@ -24,6 +24,11 @@ from codetape.states.values import canonical
 LONGEST_LINE = 24 << 20
 """Bytes of a line; escapes make a blob longer than it is."""
 
+MOST_VALUES = 40_000
+"""Lists and objects in a line, which take many times the memory of its text."""
+
+_BLOB = b'{"blob":'
+
 LARGEST_FILE = 512 << 20
 """Bytes of a file: a whole tape is in memory while it is read."""
 
@@ -153,13 +158,20 @@ def _append(
     elif len(parts) > 1:
         lease = store.fork(part.session, parts[-2].session, part.rows[0].seq - 1, owner)
     else:
-        name = json.loads(tape.rows[0].data)["job"]["name"]
-        lease = store.create(part.session, tape.workflow, name, owner)
+        lease = store.create(part.session, tape.workflow, _name_of(tape.rows[0]), owner)
     try:
         for row in part.rows[there or 0 :]:
             store.append(lease, row, dict(blobs_of(row, tape.get_blob)))
     finally:
         store.release(lease)
+
+
+def _name_of(row: StoredEvent) -> str:
+    """Return the name that a list of sessions shows; empty if the tape has none, or a very long one."""
+    match json.loads(row.data):
+        case {"job": {"name": str(name)}}:
+            return name
+    return ""
 
 
 def read_tape_file(path: Path) -> TapeFile:
@@ -225,6 +237,8 @@ class _Reading:
         line = next(self._lines, None)
         if line is None:
             return None
+        if not line.startswith(_BLOB) and line.count(b"{") + line.count(b"[") > MOST_VALUES:
+            raise self._bad(f"there are more than {MOST_VALUES:,} lists and objects in this line")
         try:
             text = line.decode()
             value = json.loads(text)

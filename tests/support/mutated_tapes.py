@@ -104,8 +104,8 @@ def mended(lines: list[Any]) -> None:
             seq += 1
             line["event"] = seq
             fields = ("name", "version", "source", "dest", "request_key", "at")
-            facts = {name: line.get(name) for name in fields}
-            session = line.get("session", header.get("session"))
+            facts: dict[str, Any] = {name: line.get(name) for name in fields}
+            session: Any = line.get("session", header.get("session"))
             data = canonical(line.get("data"))
             row = StoredEvent(session=session, seq=seq, data=data, hash="", **facts)
             previous = line["hash"] = chained(previous, row)
