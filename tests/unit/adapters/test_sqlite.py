@@ -114,6 +114,7 @@ def test_f4_opening_a_finished_store_only_looks(
         open_store(path).close()
     settings = [line for line in Watched.told if "=" in line and line.startswith("PRAGMA")]
     assert settings == [
+        "PRAGMA trusted_schema = OFF",  # of this connection; nothing is written
         "PRAGMA synchronous = FULL",
         "PRAGMA wal_autocheckpoint = 8000",
         "PRAGMA secure_delete = ON",
