@@ -132,6 +132,7 @@ class Database:
             if self._is_made_at_once(db):
                 migrate(db, self._name, self.steps)
             if self._path is not None:
+                files.close_to_others(self._path.resolve())  # it is ours, or we were refused
                 _set_durability(db, self._path, self._filesystem(self._path))
             db.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
         except BaseException:

@@ -40,7 +40,6 @@ def make_private(path: Path) -> None:
     """
     path = _resolved(path)  # where a link leads to nothing yet, SQLite would make what it names
     if path.exists():
-        _close_to_others(path)
         return
     _make_folders(path.parent)
     try:
@@ -54,7 +53,7 @@ def make_private(path: Path) -> None:
 _SIDECARS = ("-wal", "-shm", "-journal")
 
 
-def _close_to_others(path: Path) -> None:
+def close_to_others(path: Path) -> None:
     """Take the rights of others away, and say so once; of another user's file say that it is one."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
