@@ -70,7 +70,7 @@ class Engine:
 
         It is recorded when the outcomes that have come in before it are.
         """
-        self._posted.append(event)
+        self._posted.append(self._boundary.clean(event))
         self._bell.set()
 
     async def start(self, session_id: str, job: Job) -> Session:
@@ -105,7 +105,7 @@ class Engine:
         async with self._held(writer):
             known = Resumed.name in self._workflow.machine.accepts(session.state)
             if not session.done and (session.paused or (known and last != Forked.name)):
-                session = self._record(writer, session, resumed or Resumed())
+                session = self._record(writer, session, self._boundary.clean(resumed or Resumed()))
             return await self._run(writer, session)
 
     async def _run(self, writer: Writer, session: Session) -> Session:

@@ -200,12 +200,13 @@ def _between_words(text: str) -> object:
     """The first object of the text, if its lines hold nothing else. Raises Unusable."""
     opening = _OBJECT.search(text)
     try:
-        value, end = _DECODER.raw_decode(text, opening.end() - 1 if opening else len(text))
+        found, end = _DECODER.raw_decode(text, opening.end() - 1 if opening else len(text))
+        value = storable(found)
     except (ValueError, RecursionError):
         value, end = None, 0
     if not value or text[end:].partition("\n")[0].strip():
         raise Unusable("malformed", "the answer is not JSON")
-    return storable(value)
+    return value
 
 
 def _in_words(error: ValidationError) -> str:

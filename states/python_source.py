@@ -198,13 +198,28 @@ def _test(node: ast.FunctionDef | ast.AsyncFunctionDef, prefix: str) -> TestFunc
 def _is_fixture(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """True for @pytest.fixture, @fixture and @pytest.fixture(…)."""
     calls = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
-    return any(ast.unparse(call).rpartition(".")[2] == "fixture" for call in calls)
+    return any(_last_name(call) == "fixture" for call in calls)
+
+
+def _last_name(node: ast.expr) -> str:
+    """Return `c` for `a.b.c`, however long that is; empty for what is no name."""
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
+
+
+def _says_no_test(node: ast.stmt) -> bool:
+    match node:
+        case ast.Assign(targets=[ast.Name(id="__test__")], value=ast.Constant(value=False)):
+            return True
+    return False
 
 
 def _collectable(node: ast.ClassDef) -> bool:
-    if "__test__ = False" in map(ast.unparse, node.body):
+    if any(map(_says_no_test, node.body)):
         return False
-    if any(ast.unparse(base).endswith("TestCase") for base in node.bases):
+    if any(_last_name(base).endswith("TestCase") for base in node.bases):
         return True
     methods = [child.name for child in node.body if isinstance(child, ast.FunctionDef)]
     own = {"__init__", "__new__"} & set(methods)

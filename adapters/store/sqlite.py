@@ -56,6 +56,7 @@ class SqliteStore(Database):
         with self._writing() as db:
             if rows.find(db, session):
                 raise StoreError(f"there is a session {session} already")
+            pruning.make_room(db, session)
             rows.add_session(db, checks.Record(session, workflow, name))
             return self._lease(db, session, owner)
 
@@ -68,6 +69,7 @@ class SqliteStore(Database):
                 raise UnknownSession(parent)
             if rows.find(db, session):
                 raise StoreError(f"there is a session {session} already")
+            pruning.make_room(db, session)
             rows.add_session(db, checks.branched(session, record, at))
             return self._lease(db, session, owner)
 

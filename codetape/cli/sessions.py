@@ -163,7 +163,7 @@ def ago(moment: str) -> str:
 
 def between(start: str, end: str) -> float | None:
     """Return the seconds from one moment of a tape to another one; None if one is no moment."""
-    try:
-        return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
-    except (ValueError, TypeError, OverflowError):  # no time, one without a zone, one too far
-        return None
+    from codetape.engine.tape import moment_of
+
+    first, last = moment_of(start), moment_of(end)
+    return (last - first).total_seconds() if first and last else None
