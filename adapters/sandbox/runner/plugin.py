@@ -12,12 +12,14 @@ from typing import Any
 
 from codetape.adapters.sandbox.runner.problems import TEXT, Places, bounded, describe
 from codetape.adapters.sandbox.runner.reporting import Report
+from codetape.adapters.sandbox.runner.skips import Skips
 from codetape.adapters.sandbox.runner.streams import Recorder, Tee, tees
 
 IDS = 200  # ids in one line of the report
 ID = 2000  # bytes of an id; a longer one is told from others by a digest
 PLENTY = 8 << 20  # bytes of a report; from then on texts are short, so that all results fit
 SHORT = 200  # characters of such a text
+SKIPPED = "SolutionSkipped"  # the type of the problem of a skip that the solution made
 WITNESS = "the witness"  # no name of a function: no test of a file has this id
 # Taken before anything foreign is imported: replacing them later changes nothing here.
 _exit, Failed = os._exit, AssertionError
@@ -75,6 +77,7 @@ class Plugin:
         self._pytest = pytest
         self._report = report
         self._places = places
+        self._skips = Skips(pytest, places)
         self._out, self._err, self._recorder = streams
         self._test: dict[str, Any] = {}
         self._witness: Any = None
@@ -92,10 +95,23 @@ class Plugin:
     def pytest_make_collect_report(self, collector: Any) -> Generator[None, Any, Any]:
         """Turn an exit at import, which would end pytest, into an error of collection."""
         try:
-            return (yield)
+            report = yield
         except (SystemExit, KeyboardInterrupt, self._pytest.exit.Exception) as stop:
             self.error(describe(stop, self._places))
             return self._pytest.CollectReport(collector.nodeid, "failed", str(stop), [])
+        self._collected(report)
+        return report
+
+    def _collected(self, report: Any) -> None:
+        """Write an error where the solution skips the file that imports it."""
+        call = report.call
+        if report.skipped and self._skips.by_solution(call.excinfo.value, "skipped"):
+            self.error(self._skipped(call.excinfo.value))
+
+    def _skipped(self, error: BaseException | None) -> dict[str, object]:
+        problem = describe(error or Stopped("for no reason"), self._places)
+        problem.update(type=SKIPPED, message=f"the solution skips the test: {problem['message']}")
+        return problem
 
     def pytest_exception_interact(self, call: Any, report: Any) -> None:
         """Write an error of collection; pytest wraps those of an import."""
@@ -154,20 +170,26 @@ class Plugin:
 
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Generator[None, Any, Any]:  # noqa: ARG002
         """Note the result of one phase (or of a subtest)."""
+        raised = _error(call)  # pytest replaces a SkipTest, and has what unittest caught only later
         report = yield
-        self._note(report, call.excinfo.value if call.excinfo else None)
+        self._note(report, _error(call), raised)
         return report
 
-    def _note(self, report: Any, error: BaseException | None) -> None:
+    def _note(self, report: Any, error: BaseException | None, raised: BaseException | None) -> None:
         """Merge one phase into the result of the test: the first failure stays."""
         test = self._test
         expected = hasattr(report, "wasxfail")
+        outcome = "xfailed" if expected else "skipped"
         if test["outcome"] == "failed":
             return
         if report.failed:
             self._set("failed", report, error)
+        elif report.skipped and self._skips.by_solution(raised or error, outcome):
+            self._set("failed", report, raised or error)
+            if not expected or self._skips.is_skip(error):
+                self._test["problem"] = self._skipped(raised or error)
         elif report.skipped:
-            self._set("xfailed" if expected else "skipped", report, error)
+            self._set(outcome, report, error)
         elif report.when == "call":
             self._set("xpassed" if expected else "passed", report, None)
 
@@ -196,6 +218,10 @@ class Plugin:
             captured=bounded(self._recorder.take(), SHORT if much else 2 * TEXT),
             **self._test,
         )
+
+
+def _error(call: Any) -> BaseException | None:
+    return call.excinfo.value if call.excinfo else None
 
 
 class Stopped(Exception):
