@@ -143,6 +143,61 @@ OWN_SKIPS = """
         def test_expected(self): self.assertEqual(add(1, 2), 4)
     def test_add(): assert add(1, 2) == 3
 """
+FLIP = """
+def pytest_pyfunc_call(pyfuncitem):
+    return True
+"""
+FIND = """
+import gc
+gc.unfreeze()
+from _pytest.config import Config
+config = next(one for one in gc.get_objects() if isinstance(one, Config))
+manager = config.pluginmanager
+import sys
+me = sys.modules["solution"]
+"""
+SELECTIVE = """
+def pytest_pyfunc_call(pyfuncitem):
+    return True if pyfuncitem.name == "test_wrong" else None
+"""
+PLUGINS = {
+    "pytest_plugins": f"import sys\nsys.modules['test_solution'].pytest_plugins = ['solution']\n{FLIP}",
+    "pytest_plugins for one": "import sys\n"
+    f"sys.modules['test_solution'].pytest_plugins = ['solution']\n{SELECTIVE}",
+    "a registration": f"{SELECTIVE}{FIND}\ntry:\n    manager.register(me)\nexcept Exception: pass",
+    "a hidden registration": f"{SELECTIVE}{FIND}\ntype(manager).register(manager, me)",
+    "one of pluggy": f"{SELECTIVE}{FIND}\nimport pluggy\npluggy.PluginManager.register(manager, me)",
+    "another caller of hooks": f"{FIND}\nreal = manager._inner_hookexec\n"
+    "def call(name, impls, kw, first):\n"
+    "    if name == 'pytest_pyfunc_call' and kw['pyfuncitem'].name == 'test_wrong': return True\n"
+    "    return real(name, impls, kw, first)\nmanager._inner_hookexec = call",
+    "a function of pytest": "import _pytest.python as p\nreal = p.Function.runtest\n"
+    "def run(self):\n    if self.name != 'test_wrong': real(self)\np.Function.runtest = run",
+    "the code of a function": "import _pytest.python as p\nreal = p.pytest_pyfunc_call\n"
+    "def pytest_pyfunc_call(pyfuncitem): return True if pyfuncitem.name == 'test_wrong' else None\n"
+    "real.__code__ = pytest_pyfunc_call.__code__",
+    "another test": "import sys\ndef help():\n"
+    "    sys.modules['test_solution'].test_wrong.__code__ = (lambda: None).__code__",
+    "another function of the test": "import gc\ndef help():\n    gc.unfreeze()\n"
+    "    from _pytest.python import Function\n    for one in gc.get_objects():\n"
+    "        if isinstance(one, Function) and one.name == 'test_wrong': one._obj = help",
+    "other parameters": "import gc\ndef help():\n    gc.unfreeze()\n"
+    "    from _pytest.python import Function\n    for one in gc.get_objects():\n"
+    "        if isinstance(one, Function) and hasattr(one, 'callspec'): one.callspec.params['x'] = 1",
+    "an assertion of unittest": "import unittest\n"
+    "unittest.TestCase.assertEqual = lambda *_, **__: None",
+}
+CHEATED = """
+    import unittest
+    import pytest
+    import solution
+    def test_help(): getattr(solution, "help", int)()
+    def test_wrong(): assert 1 == 2
+    @pytest.mark.parametrize("x", [2])
+    def test_parameter(x): assert x == 1
+    class Cases(unittest.TestCase):
+        def test_case(self): self.assertEqual(1, 2)
+"""
 READ_PARENT = """
 import os
 parent = f"/proc/{os.getppid()}"
@@ -373,6 +428,14 @@ class ReportContract(SandboxCase):
         report = make.report(tests, REWRITTEN[case])
         told = [problem.type for problem in report.errors]
         assert told == ["ResultsNotTrusted"] or verdicts(report) == {"test_wrong": "failed"}
+
+    @pytest.mark.parametrize("case", PLUGINS)
+    def test_who_changes_pytest_for_one_test_is_found_out(self, make: Runs, case: str) -> None:
+        report = make.report(CHEATED, PLUGINS[case])
+        told = verdicts(report)
+        wrong = [told.get(name) for name in ("test_wrong", "test_parameter[2]", "Cases::test_case")]
+        found_out = [problem.type for problem in report.errors] == ["ResultsNotTrusted"]
+        assert found_out or (report.errors, wrong) == ((), ["failed"] * 3), report
 
     def test_the_runner_cannot_be_read(self, make: Runs) -> None:
         assert make.printed(READ_PARENT) == "tried"

@@ -38,7 +38,7 @@ from importlib import resources
 FILE = "runner.zip"
 """The name under which the archive is handed over; only the ending means something to Python."""
 
-MODULES = ("main", "plugin", "problems", "reporting", "skips", "streams")
+MODULES = ("main", "pins", "plugin", "problems", "reporting", "skips", "streams", "witness")
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Generator
 from typing import Any
 
+from codetape.adapters.sandbox.runner import witness
+from codetape.adapters.sandbox.runner.pins import Pins
 from codetape.adapters.sandbox.runner.problems import TEXT, Places, bounded, describe
 from codetape.adapters.sandbox.runner.reporting import Report
 from codetape.adapters.sandbox.runner.skips import Skips
@@ -20,9 +22,9 @@ ID = 2000  # bytes of an id; a longer one is told from others by a digest
 PLENTY = 8 << 20  # bytes of a report; from then on texts are short, so that all results fit
 SHORT = 200  # characters of such a text
 SKIPPED = "SolutionSkipped"  # the type of the problem of a skip that the solution made
-WITNESS = "the witness"  # no name of a function: no test of a file has this id
-# Taken before anything foreign is imported: replacing them later changes nothing here.
-_exit, Failed = os._exit, AssertionError
+UNTRUSTED = "ResultsNotTrusted"  # the type of the problem of results that the code may have made
+# Taken before anything foreign is imported: replacing it later changes nothing here.
+_exit = os._exit
 
 
 def run(where: int, token: str, inputs: str) -> None:
@@ -81,6 +83,8 @@ class Plugin:
         self._out, self._err, self._recorder = streams
         self._test: dict[str, Any] = {}
         self._witness: Any = None
+        self._pins: Any = None
+        self._trusted = True
         self.errors = 0
 
     def error(self, problem: dict[str, object]) -> None:
@@ -91,6 +95,10 @@ class Plugin:
     def pytest_sessionstart(self) -> None:
         """Give the code its streams; pytest's terminal holds on to the one it found before."""
         sys.stdout, sys.stderr = self._out, self._err
+
+    def pytest_collection(self, session: Any) -> None:
+        """Hold pytest to what it is now: nothing foreign was imported yet."""
+        self._pins = Pins(session.config.pluginmanager)
 
     def pytest_make_collect_report(self, collector: Any) -> Generator[None, Any, Any]:
         """Turn an exit at import, which would end pytest, into an error of collection."""
@@ -129,6 +137,8 @@ class Plugin:
 
     def pytest_collection_finish(self, session: Any) -> None:
         """Write the ids that were found."""
+        for item in session.items:
+            self._pins.hold(item)
         ids = [_id(item.nodeid) for item in session.items]
         for start in range(0, len(ids), IDS):
             self._report.write("collected", ids=ids[start : start + IDS])
@@ -137,7 +147,7 @@ class Plugin:
         """Run the witness after all tests, as one of them: the same hooks, the same report."""
         ran = yield
         if session.items:
-            failed, self._witness = session.testsfailed, _witness(self._pytest, session)
+            failed, self._witness = session.testsfailed, witness.collect(self._pytest, session)
             session.config.hook.pytest_runtest_protocol(item=self._witness, nextitem=None)
             session.testsfailed = failed
         return ran
@@ -153,13 +163,20 @@ class Plugin:
         """Guard the fixtures of a test."""
         return (yield from self._guard())
 
-    def pytest_runtest_call(self) -> Generator[None, Any, Any]:
-        """Guard the test itself."""
+    def pytest_runtest_call(self, item: Any) -> Generator[None, Any, Any]:
+        """Guard the test itself, which has to be the one that was collected."""
+        self._look(self._pins.differs(item), f"{_id(item.nodeid)} is not the test that was found")
         return (yield from self._guard())
 
     def pytest_runtest_teardown(self) -> Generator[None, Any, Any]:
         """Guard the end of its fixtures."""
         return (yield from self._guard())
+
+    def _look(self, odd: bool, message: str) -> None:
+        """Say once that results are not to be trusted."""
+        if odd and self._trusted:
+            self._trusted = False
+            self.error({"type": UNTRUSTED, "message": message})
 
     def _guard(self) -> Generator[None, Any, Any]:
         """Let what would end pytest (Ctrl-C, pytest.exit) fail the test that raised it."""
@@ -212,6 +229,7 @@ class Plugin:
             problem.update(
                 message=bounded(problem["message"], SHORT), frames=problem["frames"][-2:]
             )
+        self._look(self._pins.changed(), "the code changes how pytest makes results")
         self._report.write(
             "result" if self._witness is None else "witness",
             id=_id(nodeid),
@@ -232,25 +250,13 @@ def _decorate(pytest: Any) -> None:
     """Mark the wrappers among the hooks: pytest could not be imported when they were defined."""
     outer = pytest.hookimpl(wrapper=True, tryfirst=True)
     inner = pytest.hookimpl(wrapper=True, trylast=True)
+    pytest.hookimpl(tryfirst=True)(Plugin.pytest_collection)
     outer(Plugin.pytest_make_collect_report)
     outer(Plugin.pytest_runtestloop)
     outer(Plugin.pytest_runtest_makereport)
     for step in (Plugin.pytest_runtest_setup, Plugin.pytest_runtest_call):
         inner(step)
     inner(Plugin.pytest_runtest_teardown)
-
-
-def _witness(pytest: Any, session: Any) -> Any:
-    """Return a test that must fail: who makes all tests pass makes this one pass too."""
-
-    class Witness(pytest.Item):  # type: ignore[misc]
-        def runtest(self) -> None:
-            raise Failed(WITNESS)
-
-        def repr_failure(self, excinfo: Any) -> str:  # noqa: ARG002 - pytest's own takes a while
-            return WITNESS
-
-    return Witness.from_parent(session, name=WITNESS)
 
 
 def _id(nodeid: str) -> str:
