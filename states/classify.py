@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from codetape.states import packages
 from codetape.states.events import Needs
+from codetape.states.expected_tests import NOT_COLLECTED
 from codetape.states.failures import COLLECTION, Failure
 from codetape.states.values import FailureClass, Problem, RunOutcome, TestReport, TestResult
 
@@ -61,6 +62,8 @@ def _test_verdict(problem: Problem) -> str:
         places = {frame.place for frame in problem.frames}
         if "tests" in places and "solution" not in places:
             return "the test itself reads a file that is not there; it has to make what it reads"
+    if problem.type == NOT_COLLECTED:
+        return problem.message
     if problem.type == NOTHING.type:
         return "no test of the file was executed, and one that is skipped proves nothing"
     return ""

@@ -123,6 +123,8 @@ class _Reading:
     running: str | None = None
     witnessed: bool = False  # the test that must fail did
     collected: dict[str, None] = field(default_factory=dict)  # an ordered set
+    lines: list[int] = field(default_factory=list)  # of the tests that were collected
+    warnings: list[str] = field(default_factory=list)
     results: dict[str, TestResult] = field(default_factory=dict)
     errors: list[Problem] = field(default_factory=list)
 
@@ -149,7 +151,10 @@ class _Reading:
                 self.errors.append(Problem.model_validate(body.get("problem")))
                 return len(self.errors) <= ERRORS
             case "collected":
-                return self._collect(body.get("ids"))
+                return self._collect(body.get("ids"), body.get("lines"))
+            case "warning":
+                self.warnings.append(str(body.get("message")))
+                return len(self.warnings) <= ERRORS
             case "start":
                 return self._start(body.get("id"))
             case "result":
@@ -163,10 +168,15 @@ class _Reading:
         self.python = python if isinstance(python, str) else None
         return self.python is not None
 
-    def _collect(self, ids: JsonValue) -> bool:
+    def _collect(self, ids: JsonValue, lines: JsonValue) -> bool:
         if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
             return False
-        self.collected.update(dict.fromkeys(str(one) for one in ids))
+        if not isinstance(lines, list) or len(lines) != len(ids):
+            lines = [0] * len(ids)
+        for one, line in zip(ids, lines, strict=True):
+            if one not in self.collected:
+                self.collected[str(one)] = None
+                self.lines.append(line if type(line) is int else 0)
         return True
 
     def _start(self, test: JsonValue) -> bool:
@@ -194,6 +204,8 @@ class _Reading:
         return TestReport(
             finished=self.finished,
             collected=tuple(self.collected),
+            lines=tuple(self.lines) if any(self.lines) else (),
+            warnings=tuple(self.warnings),
             results=tuple(self.results.values()),
             errors=tuple(self._errors()),
             running=self.running,

@@ -17,6 +17,7 @@ from codetape.adapters.sandbox.runner.reporting import Report
 from codetape.adapters.sandbox.runner.skips import Skips
 from codetape.adapters.sandbox.runner.streams import Recorder, Tee, tees
 
+WARNINGS = 50  # that are written
 IDS = 200  # ids in one line of the report
 ID = 2000  # bytes of an id; a longer one is told from others by a digest
 PLENTY = 8 << 20  # bytes of a report; from then on texts are short, so that all results fit
@@ -85,6 +86,7 @@ class Plugin:
         self._witness: Any = None
         self._pins: Any = None
         self._trusted = True
+        self._warnings = WARNINGS
         self.errors = 0
 
     def error(self, problem: dict[str, object]) -> None:
@@ -140,8 +142,22 @@ class Plugin:
         for item in session.items:
             self._pins.hold(item)
         ids = [_id(item.nodeid) for item in session.items]
-        for start in range(0, len(ids), IDS):
-            self._report.write("collected", ids=ids[start : start + IDS])
+        lines = [self._line(item) for item in session.items]
+        for part in (slice(start, start + IDS) for start in range(0, len(ids), IDS)):
+            self._report.write("collected", ids=ids[part], lines=lines[part])
+
+    def _line(self, item: Any) -> int:
+        """Return where the function of a test begins in the test file, 0 if it is not in it."""
+        code = getattr(getattr(item, "function", None), "__code__", None)
+        if code is None or code.co_filename != self._places.tests:
+            return 0
+        return int(code.co_firstlineno)
+
+    def pytest_warning_recorded(self, warning_message: Any) -> None:
+        """Write which classes pytest left out."""
+        if warning_message.category is self._pytest.PytestCollectionWarning and self._warnings:
+            self._warnings -= 1
+            self._report.write("warning", message=bounded(str(warning_message.message), 500))
 
     def pytest_runtestloop(self, session: Any) -> Generator[None, Any, Any]:
         """Run the witness after all tests, as one of them: the same hooks, the same report."""
