@@ -198,6 +198,41 @@ CHEATED = """
     class Cases(unittest.TestCase):
         def test_case(self): self.assertEqual(1, 2)
 """
+ODD_TESTS = """
+    import asyncio, os, unittest, warnings
+    from unittest import mock
+    import pytest
+    warnings.simplefilter("error", ResourceWarning)
+    pytest_plugins = ["no_such_plugin"]
+    def pytest_generate_tests(metafunc):
+        if "n" in metafunc.fixturenames:
+            metafunc.parametrize("n", [1, 2])
+    @pytest.fixture(params=[1, 2], scope="module", autouse=True)
+    def each(request): return request.param
+    def test_generated(n): assert n
+    @pytest.mark.parametrize("x", [[3, 1]])
+    def test_changes_its_parameter(x): x.sort()
+    @pytest.mark.parametrize("x", [])
+    def test_nothing(x): pass
+    @mock.patch("os.getcwd", return_value="/")
+    def test_mocked(getcwd): assert os.getcwd() == "/"
+    def test_patched(monkeypatch): monkeypatch.setattr(unittest.TestCase, "maxDiff", None)
+    def test_caught(capsys, caplog, tmp_path, recwarn): print("x")
+    class TestNested:
+        class TestInner:
+            def test_a(self): pass
+    class Cases(unittest.IsolatedAsyncioTestCase):
+        @classmethod
+        def setUpClass(cls): cls.one = 1
+        async def test_async(self): await asyncio.sleep(0)
+        def test_subtests(self):
+            for n in range(2):
+                with self.subTest(n=n): self.assertEqual(n, n)
+    @unittest.skipIf(False, "no")
+    class Marked(unittest.TestCase):
+        @mock.patch.object(os, "getcwd")
+        def test_a(self, _): self.assertRaises(ValueError, int, "x")
+"""
 READ_PARENT = """
 import os
 parent = f"/proc/{os.getppid()}"
@@ -436,6 +471,11 @@ class ReportContract(SandboxCase):
         wrong = [told.get(name) for name in ("test_wrong", "test_parameter[2]", "Cases::test_case")]
         found_out = [problem.type for problem in report.errors] == ["ResultsNotTrusted"]
         assert found_out or (report.errors, wrong) == ((), ["failed"] * 3), report
+
+    def test_an_honest_solution_is_trusted(self, make: Runs) -> None:
+        for tests in (CHEATED, IDS, EVERY_OUTCOME, OWN_SKIPS, ODD_TESTS):
+            report = make.report(tests)
+            assert (report.finished, report.errors) == (True, ()), report
 
     def test_the_runner_cannot_be_read(self, make: Runs) -> None:
         assert make.printed(READ_PARENT) == "tried"

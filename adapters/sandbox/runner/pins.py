@@ -53,9 +53,11 @@ class Pins:
 
     def differs(self, item: Any) -> bool:
         """Say whether a test is another one than the one that was held."""
-        held, function, code, params = self._tests.get(item.nodeid, (item, None, None, {}))
+        if item.nodeid not in self._tests:
+            return True
+        held, function, code, params = self._tests[item.nodeid]
         now = getattr(item, "function", None)
-        if held is not item or (function is not None and now is not function):
+        if held is not item or now is not function:
             return True
         given = _params(item)
         same = all(name in given and given[name] is value for name, value in params.items())

@@ -164,6 +164,7 @@ class Plugin:
         ran = yield
         if session.items:
             failed, self._witness = session.testsfailed, witness.collect(self._pytest, session)
+            self._pins.hold(self._witness)
             session.config.hook.pytest_runtest_protocol(item=self._witness, nextitem=None)
             session.testsfailed = failed
         return ran
