@@ -23,6 +23,7 @@ from codetape.states.answers import (
 )
 from codetape.states.constraints import check_of
 from codetape.states.diagnosing import diagnosed
+from codetape.states.expected_tests import may_define_tests
 from codetape.states.fences import python_code
 from codetape.states.packages import (
     distributions_of,
@@ -156,7 +157,7 @@ def _each(check: Callable[[str], str], names: list[str], field: str) -> list[str
 
 def _tests(request: r.WriteTests, answer: Answer) -> e.Event:
     source = _source(_test_code(answer), "test_code")
-    if not defined_tests(source):
+    if not may_define_tests(source):
         raise Unusable("invalid", "test_code: it defines no test function")
     if twice := shadowed_tests(source):
         why = f"it defines {', '.join(twice)} twice, and the first one would never run"

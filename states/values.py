@@ -308,14 +308,17 @@ class TestReport(Value):
     """What our runner wrote inside the sandbox.
 
     `finished` is the end marker: without it the run was cut short. `collected` are the ids that
-    pytest found; `errors` are what kept it from finding them; `running` is the test that had started
-    and not ended.
+    pytest found, `lines` where their functions begin in the test file (0: not in it); `errors` are
+    what kept it from finding them, `warnings` its words on classes that it left out; `running` is the
+    test that had started and not ended.
     """
 
     __test__ = False
 
     finished: bool
     collected: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
     results: tuple[TestResult, ...] = ()
     errors: tuple[Problem, ...] = ()
     running: str | None = None

@@ -14,7 +14,8 @@ is best: what was written cannot be taken back). The nonce `-` is read from stan
 report is JSON lines, one fact each; report.py says what the host makes of them:
 
     {"nonce", "seq", "kind": "begin", "python"}      by the parent
-    {"nonce", "seq", "kind": "collected", "ids"}     in parts; ids are what follows the file name
+    {"nonce", "seq", "kind": "collected", "ids", "lines"}   in parts; ids without the file name
+    {"nonce", "seq", "kind": "warning", "message"}   a class that pytest left out
     {"nonce", "seq", "kind": "error", "problem"}     what kept pytest from finding tests
     {"nonce", "seq", "kind": "start", "id"}
     {"nonce", "seq", "kind": "result", "id", "outcome", "phase", "problem", "captured"}
@@ -41,7 +42,7 @@ from importlib import resources
 FILE = "runner.zip"
 """The name under which the archive is handed over; only the ending means something to Python."""
 
-MODULES = ("main", "plugin", "problems", "reporting", "streams")
+MODULES = ("main", "pins", "plugin", "problems", "reporting", "skips", "streams", "witness")
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
