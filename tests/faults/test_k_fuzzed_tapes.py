@@ -30,6 +30,7 @@ def test_a_hundred_mutated_tapes_are_read_or_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # a thousand cases each, on a loaded machine
 @pytest.mark.parametrize("part", range(2))
 def test_two_thousand_mutated_tapes_are_read_or_refused(tmp_path: Path, part: int) -> None:
     """Three of four have hashes that are right: what they hold is met by the commands themselves."""
