@@ -129,15 +129,17 @@ def gated(sandbox: Sandbox, policy: str | Policy | None, job: Job) -> Sandbox:
     return Gate(sandbox, chosen, UvIndex(), trusted)
 
 
-def gated_anew(sandbox: Sandbox, policy: str | Policy, packages: Iterable[str]) -> Sandbox:
+def gated_anew(sandbox: Sandbox, policy: str | Policy | None, packages: Iterable[str]) -> Sandbox:
     """Return a sandbox for a session that others opened: only `packages` are trusted, and no word of
-    its tape."""
-    from codetape.adapters.sandbox.gate import POLICIES, Forgetting, Gate
-    from codetape.adapters.sandbox.index import UvIndex
+    its tape. Without a policy only commands are asked about."""
+    from codetape.adapters.sandbox.gate import POLICIES, Forgetting, Gate, commands_asked
+    from codetape.adapters.sandbox.index import NoIndex, UvIndex
 
     trusted = {"pytest"}
     for name in packages:
         trusted |= {name, *(permission(kind, name) for kind in KINDS)}
+    if policy is None:
+        return Forgetting(Gate(sandbox, commands_asked, NoIndex(), trusted))
     chosen = POLICIES[policy] if isinstance(policy, str) else policy
     return Forgetting(Gate(sandbox, chosen, UvIndex(), trusted))
 

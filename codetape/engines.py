@@ -210,9 +210,10 @@ class Run:
         policy, foreign = self._policy(), self.adapters.foreign
         if not self.adapters.gate:
             return made
+        chosen = policy if ours or policy != "known" else None
         if foreign is not None:
-            return composition.gated_anew(made, policy, foreign)
-        return composition.gated(made, policy if ours or policy != "known" else None, job)
+            return composition.gated_anew(made, chosen, foreign)
+        return composition.gated(made, chosen, job)
 
     def _policy(self) -> str | Policy:
         """The caller's policy. A session whose own was a function asks where there is none."""
@@ -220,7 +221,7 @@ class Run:
         if callable(given) or given != "known":
             return given
         if self.adapters.foreign is not None:
-            return "ask"
+            return "ask" if isinstance(self.adapters.sandbox, str) else "known"
         return "ask" if recorded == "custom" else recorded
 
     async def __aexit__(self, *_: object) -> None:

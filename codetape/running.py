@@ -78,7 +78,12 @@ async def _ran(
     cache = RunCache(composition.session_folder(session.id) / "runs")
     runs = Remembering(made, cache, job.cache)
     try:
-        spec = _spec(session, await _image(runs, session, foreign), arguments, files)
+        spec = _spec(
+            session,
+            await _image(runs, session, foreign, named=made is not sandbox),
+            arguments,
+            files,
+        )
         return target.take(await runs.run(spec))
     finally:
         await (runs.forget() if made is sandbox else runs.close())
@@ -92,7 +97,9 @@ def _without_secrets(boundary: Boundary, ran: RunOutcome) -> RunOutcome:
     return cleaned.model_copy(update={"outputs": outputs})
 
 
-async def _image(sandbox: Sandbox, session: Session, foreign: tuple[str, ...] | None) -> ImageRef:
+async def _image(
+    sandbox: Sandbox, session: Session, foreign: tuple[str, ...] | None, *, named: bool
+) -> ImageRef:
     """Find the image again, or build it if it was pruned.
 
     What the session itself built has passed its gate; what it still waits for has to pass one now, and
@@ -103,7 +110,7 @@ async def _image(sandbox: Sandbox, session: Session, foreign: tuple[str, ...] | 
     policy = recorded if recorded in composition.POLICIES else "ask"
     gate = sandbox if known else composition.gated(sandbox, policy, session.job)
     if foreign is not None:
-        gate = composition.gated_anew(sandbox, "ask", foreign)
+        gate = composition.gated_anew(sandbox, "ask" if named else None, foreign)
     built = await gate.build(session.spec)
     if isinstance(built, BuildFailure):
         raise RunFailed(f"the image could not be built: {built.message}", RunOutcome())
