@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from codetape.engine.boundary import Boundary
 from codetape.engine.ports import EventStore, Llm, Sandbox
 from codetape.engine.tape import read, request_of
 from codetape.states.job import Job
-from codetape.states.packages import name_of, permission
+from codetape.states.packages import KINDS, name_of, permission
 from codetape.states.values import Answer, CallFailure
 
 if TYPE_CHECKING:
@@ -127,6 +127,21 @@ def gated(sandbox: Sandbox, policy: str | Policy | None, job: Job) -> Sandbox:
         return Gate(sandbox, commands_asked, NoIndex(), trusted)
     chosen = POLICIES[policy] if isinstance(policy, str) else policy
     return Gate(sandbox, chosen, UvIndex(), trusted)
+
+
+def gated_anew(sandbox: Sandbox, policy: str | Policy | None, packages: Iterable[str]) -> Sandbox:
+    """Return a sandbox for a session that others opened: only `packages` are trusted, and no word of
+    its tape. Without a policy only commands are asked about."""
+    from codetape.adapters.sandbox.gate import POLICIES, Forgetting, Gate, commands_asked
+    from codetape.adapters.sandbox.index import NoIndex, UvIndex
+
+    trusted = {"pytest"}
+    for name in packages:
+        trusted |= {name, *(permission(kind, name) for kind in KINDS)}
+    if policy is None:
+        return Forgetting(Gate(sandbox, commands_asked, NoIndex(), trusted))
+    chosen = POLICIES[policy] if isinstance(policy, str) else policy
+    return Forgetting(Gate(sandbox, chosen, UvIndex(), trusted))
 
 
 def _podman(session: str, registry_secret: str | None) -> Sandbox:

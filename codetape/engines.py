@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from codetape import composition, learning, shapes, validation
+from codetape.authority import Act, Authority, permit
 from codetape.engine.loop import Engine
 from codetape.engine.ports import Clock, EventStore, Llm, Sandbox
 from codetape.engine.tape import Recorded, fold
+from codetape.marks import mark
 from codetape.models import prices
 from codetape.replay.rules import opened
 from codetape.states.events import Resumed
 from codetape.states.job import Budget, Job
 from codetape.states.packages import name_of, requirement
 from codetape.states.session import Session
+from codetape.states.tools.session import ToolSession
 from codetape.states.workflow import WORKFLOWS, Workflow
 from codetape.tapes import find_session
 
@@ -32,7 +36,8 @@ OnEngine = Callable[[Engine], None]
 class Adapters:
     """What a caller has chosen for a run; see AutoCoderAgent for what each is.
 
-    Without `gate` no policy is asked: the sandbox is a recorded one, which builds nothing.
+    Without `gate` no policy is asked: the sandbox is a recorded one, which builds nothing. `foreign` is
+    set for a session that others opened: only these packages are trusted then, and none of its tape.
     """
 
     store: str | Path | EventStore
@@ -44,6 +49,7 @@ class Adapters:
     on_engine: OnEngine | None
     lessons: bool = True
     gate: bool = True
+    foreign: tuple[str, ...] | None = None
 
 
 async def start(adapters: Adapters, workflow: Workflow, session: str, job: Job) -> Standing:
@@ -56,18 +62,27 @@ async def start(adapters: Adapters, workflow: Workflow, session: str, job: Job) 
         return _learned(adapters, ended)
 
 
-async def resume(adapters: Adapters, name: str, resumed: Resumed) -> Standing:
+async def resume(
+    adapters: Adapters, name: str, resumed: Resumed, authority: Authority | None = None
+) -> Standing:
     """Go on with a session, by the rules and in the sandbox that it began with.
 
-    `name` is its id, a unique prefix, or "last". Raises ValueError for a limit of money that cannot
-    be kept, UnknownSession, SessionOwned, DamagedTape.
+    `name` is its id, a unique prefix, or "last"; `authority` is what it may do here if others opened
+    it. Raises ValueError for a limit of money that cannot be kept, NotGranted, UnknownSession,
+    SessionOwned, DamagedTape.
     """
     with composition.lent(adapters.store) as store:
-        return await _resumed(adapters, store, name, resumed)
+        return await _resumed(adapters, store, name, resumed, authority or Authority())
 
 
-async def _resumed(adapters: Adapters, store: EventStore, name: str, resumed: Resumed) -> Standing:
+async def _resumed(
+    adapters: Adapters, store: EventStore, name: str, resumed: Resumed, authority: Authority
+) -> Standing:
     before = standing(store, name)
+    ours = permit(store, before.session, authority, _acts(adapters, before.session))
+    if not ours:
+        trusted = (*authority.packages, *resumed.allow)
+        adapters = replace(adapters, lessons=False, foreign=trusted)
     session, job = before.session.id, before.session.job
     budget = resumed.budget or job.budget
     job = job.model_copy(update={"sandbox": before.session.sandbox_name, "budget": budget})
@@ -77,6 +92,18 @@ async def _resumed(adapters: Adapters, store: EventStore, name: str, resumed: Re
     async with Run(adapters, before.workflow, session, job, store) as run:
         ended = Standing(before.workflow, await run.engine.resume(session, answer), store)
     return _learned(adapters, ended)
+
+
+def _acts(adapters: Adapters, session: Session) -> tuple[Act, ...]:
+    """Return what going on does here with adapters that the tape chooses; a tool has a folder."""
+    acts: list[Act] = ["folder"] if isinstance(session, ToolSession) else []
+    if not session.done and isinstance(adapters.sandbox, str):
+        acts += ["sandbox", "image"]
+    elif not session.done:
+        acts.append("run")
+    if not session.done and adapters.llm is None:
+        acts.append("model")
+    return tuple(acts)
 
 
 def _learned(adapters: Adapters, ended: Standing) -> Standing:
@@ -146,12 +173,12 @@ class Run:
         *,
         new: bool = False,
     ) -> None:
-        self._adapters, self._workflow, self._session, self._job = adapters, workflow, session, job
+        self.adapters, self._workflow, self._session, self._job = adapters, workflow, session, job
         self._stack = AsyncExitStack()
         self.store, self._new = store, new
 
     async def __aenter__(self) -> Self:
-        adapters, job = self._adapters, self._job
+        adapters, job = self.adapters, self._job
         answered = None if self._new else composition.answered(self.store, self._session)
         self.engine = Engine(
             self._workflow,
@@ -162,6 +189,7 @@ class Run:
             boundary=composition.boundary_for(job),
             on_event=adapters.on_event,
             owner=composition.owner(),
+            on_opened=partial(mark, self.store),
         )
         if adapters.on_engine:
             adapters.on_engine(self.engine)
@@ -169,7 +197,7 @@ class Run:
 
     def _sandbox(self) -> Sandbox:
         """The caller's sandbox, or one of ours, which is closed in the end and has a gate."""
-        given, job = self._adapters.sandbox, self._job
+        given, job = self.adapters.sandbox, self._job
         made = composition.make_sandbox(
             given if not isinstance(given, str) else job.sandbox,
             session=self._session,
@@ -179,16 +207,21 @@ class Run:
         if ours:
             made = composition.remembering(made, job.cache)
             self._stack.push_async_callback(made.close)
-        policy = self._policy()
-        if not self._adapters.gate:
+        policy, foreign = self._policy(), self.adapters.foreign
+        if not self.adapters.gate:
             return made
-        return composition.gated(made, policy if ours or policy != "known" else None, job)
+        chosen = policy if ours or policy != "known" else None
+        if foreign is not None:
+            return composition.gated_anew(made, chosen, foreign)
+        return composition.gated(made, chosen, job)
 
     def _policy(self) -> str | Policy:
         """The caller's policy. A session whose own was a function asks where there is none."""
-        given, recorded = self._adapters.package_policy, self._job.package_policy
+        given, recorded = self.adapters.package_policy, self._job.package_policy
         if callable(given) or given != "known":
             return given
+        if self.adapters.foreign is not None:
+            return "ask" if isinstance(self.adapters.sandbox, str) else "known"
         return "ask" if recorded == "custom" else recorded
 
     async def __aexit__(self, *_: object) -> None:

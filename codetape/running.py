@@ -40,10 +40,12 @@ async def run_solution(
     output_dir: str | Path | None = None,
     *,
     overwrite: bool = False,
+    foreign: tuple[str, ...] | None = None,
 ) -> tuple[Any, RunOutcome]:
     """Run the newest code of a session on `inputs` and return the typed outputs and the outcome.
 
-    Raises ValueError for a wrong input, RunFailed for code that fails, SandboxBroken.
+    `foreign` is set for a session that others opened: the packages that it may install. Raises
+    ValueError for a wrong input, RunFailed for code that fails, SandboxBroken.
     """
     job = session.job
     boundary = composition.boundary_for(job)
@@ -52,7 +54,7 @@ async def run_solution(
         names = [d.name for d in job.outputs]
         read = [Path(file.path) for file in files]
         with output_folder.opened(output_dir, names, read, overwrite=overwrite) as target:
-            ran = await _ran(session, sandbox, arguments, files, target)
+            ran = await _ran(session, sandbox, arguments, files, target, foreign)
     outcome = _without_secrets(boundary, ran)
     _check(outcome)
     try:
@@ -67,6 +69,7 @@ async def _ran(
     arguments: tuple[str, ...],
     files: tuple[HostFile, ...],
     target: OutputFolder,
+    foreign: tuple[str, ...] | None,
 ) -> RunOutcome:
     job = session.job
     made = composition.make_sandbox(
@@ -75,7 +78,12 @@ async def _ran(
     cache = RunCache(composition.session_folder(session.id) / "runs")
     runs = Remembering(made, cache, job.cache)
     try:
-        spec = _spec(session, await _image(runs, session), arguments, files)
+        spec = _spec(
+            session,
+            await _image(runs, session, foreign, named=made is not sandbox),
+            arguments,
+            files,
+        )
         return target.take(await runs.run(spec))
     finally:
         await (runs.forget() if made is sandbox else runs.close())
@@ -89,15 +97,20 @@ def _without_secrets(boundary: Boundary, ran: RunOutcome) -> RunOutcome:
     return cleaned.model_copy(update={"outputs": outputs})
 
 
-async def _image(sandbox: Sandbox, session: Session) -> ImageRef:
+async def _image(
+    sandbox: Sandbox, session: Session, foreign: tuple[str, ...] | None, *, named: bool
+) -> ImageRef:
     """Find the image again, or build it if it was pruned.
 
-    What the session itself built has passed its gate; what it still waits for has to pass one now.
+    What the session itself built has passed its gate; what it still waits for has to pass one now, and
+    all that others built.
     """
     known = session.image is not None and session.image.spec_key == session.spec.key
     recorded = session.job.package_policy
     policy = recorded if recorded in composition.POLICIES else "ask"
     gate = sandbox if known else composition.gated(sandbox, policy, session.job)
+    if foreign is not None:
+        gate = composition.gated_anew(sandbox, "ask" if named else None, foreign)
     built = await gate.build(session.spec)
     if isinstance(built, BuildFailure):
         raise RunFailed(f"the image could not be built: {built.message}", RunOutcome())

@@ -19,6 +19,7 @@ from codetape.changes import changed
 from codetape.engine.codec import misfits
 from codetape.engine.ports import EventStore, UnknownSession
 from codetape.engine.tape import Source
+from codetape.marks import is_marked, mark
 from codetape.replay import fork as forking
 from codetape.replay.fork import CannotFork
 from codetape.replay.imports import TapeFile, read_tape_file
@@ -89,6 +90,8 @@ def fork(tape: Tape, at: int, *, outcome: Outcome | str | None = None, **changes
         outcome=given,
         boundary=composition.boundary_for(job),
     )
+    if is_marked(store, tape[at].record.session, job):
+        mark(store, session.id, session.job)
     return read_tape(store, session.id)
 
 

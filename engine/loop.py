@@ -48,6 +48,7 @@ class Engine:
         boundary: Boundary | None = None,
         on_event: Observer | None = None,
         owner: str = "",
+        on_opened: Callable[[str, Job], None] | None = None,
     ) -> None:
         self._workflow = workflow
         self._store = store
@@ -55,6 +56,7 @@ class Engine:
         self._boundary = boundary or Boundary()
         self._on_event = on_event
         self._owner = owner
+        self._on_opened = on_opened
         caller = Caller(llm, sandbox, clock, self._boundary)
         self._flights = Flights(caller.call, clock.monotonic)
         self._posted: deque[Event] = deque()
@@ -80,10 +82,11 @@ class Engine:
         writer = Writer(self._store, self._workflow, self._clock, lease)
         opened = SessionOpened(job=job, workflow=name, rules=self._workflow.rules)
         async with self._held(writer):
+            opened = self._boundary.clean(opened)
+            if self._on_opened:
+                self._on_opened(session_id, opened.job)
             blank = self._workflow.blank(session_id)
-            return await self._run(
-                writer, self._record(writer, blank, self._boundary.clean(opened))
-            )
+            return await self._run(writer, self._record(writer, blank, opened))
 
     async def resume(self, session_id: str, resumed: Resumed | None = None) -> Session:
         """Go on from the end of a tape. A session that is done comes back as it is.

@@ -232,6 +232,17 @@ class EventStore(Protocol):
         """List the sessions that have an event, the oldest first, without reading their tapes."""
         ...
 
+    def mark(self, session: str, mark: str) -> None:
+        """Keep a mark beside a session, in the place of its old one; an empty one takes it away.
+
+        It is no part of the tape, and goes with the session. Raises UnknownSession.
+        """
+        ...
+
+    def mark_of(self, session: str) -> str | None:
+        """Return the mark of a session; None if it has none, or is not there."""
+        ...
+
     def put_blob(self, body: bytes) -> str:
         """Keep `body` and return its SHA-256 (hex)."""
         ...

@@ -158,6 +158,8 @@ def _append(
     part = parts[-1]
     if there is not None:
         lease = store.acquire(part.session, owner)
+        if hasattr(store, "mark"):
+            store.mark(part.session, "")  # others wrote what follows
     elif len(parts) > 1:
         lease = store.fork(part.session, parts[-2].session, part.rows[0].seq - 1, owner)
     else:

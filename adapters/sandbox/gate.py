@@ -109,6 +109,25 @@ POLICIES: dict[str, Policy] = {"known": known, "cautious": cautious, "ask": ask}
 """The policies that have a name."""
 
 
+class Forgetting:
+    """A sandbox for a tape of others: a gate that hears nothing of what the tape says is allowed."""
+
+    def __init__(self, gate: Sandbox) -> None:
+        self._gate = gate
+
+    async def build(self, spec: ImageSpec) -> ImageRef | BuildFailure:
+        """Build what the gate lets through by itself. Raises SandboxBroken."""
+        return await self._gate.build(spec.model_copy(update={"allowed": ()}))
+
+    async def run(self, spec: RunSpec) -> RunOutcome:
+        """Run. Raises SandboxBroken."""
+        return await self._gate.run(spec)
+
+    async def close(self) -> None:
+        """Close the sandbox."""
+        await self._gate.close()
+
+
 class Gate:
     """A sandbox that builds nothing with a package or command that its policy does not allow.
 

@@ -34,6 +34,7 @@ Writing = Callable[[], AbstractContextManager[Db]]
 def mark(db: Db, session: str) -> None:
     """Take a session from the list; its events are deleted later."""
     db.execute("INSERT OR IGNORE INTO pruned VALUES (?)", (session,))
+    db.execute("DELETE FROM marks WHERE session = ?", (session,))
     db.execute("DELETE FROM sessions WHERE id = ?", (session,))
     if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'learned'").fetchone():
         _part_from_lessons(db, session)

@@ -146,6 +146,17 @@ def keep_blob(db: Db, name: str, body: bytes) -> None:
         db.execute("INSERT INTO blobs (hash, body) VALUES (?, ?)", (name, zlib.compress(body)))
 
 
+def set_mark(db: Db, session: str, mark: str) -> None:
+    """Keep a mark in the place of the old one."""
+    db.execute("INSERT OR REPLACE INTO marks (session, mark) VALUES (?, ?)", (session, mark))
+
+
+def find_mark(db: Db, session: str) -> str | None:
+    """Return the mark of a session; None if it has none."""
+    row = db.execute("SELECT mark FROM marks WHERE session = ?", (session,)).fetchone()
+    return str(row[0]) or None if row else None
+
+
 def find_blob(db: Db, name: str) -> bytes:
     """Return the body of a blob. Raises KeyError; ValueError if it is not what was written."""
     row = db.execute("SELECT body FROM blobs WHERE hash = ?", (name,)).fetchone()

@@ -146,6 +146,16 @@ class SqliteStore(Database):
         now = self._now()
         return [record.listed(now) for record in records]
 
+    def mark(self, session: str, mark: str) -> None:
+        with self._writing() as db:
+            if rows.find(db, session) is None:
+                raise UnknownSession(session)
+            rows.set_mark(db, session, mark)
+
+    def mark_of(self, session: str) -> str | None:
+        with self._using() as db:
+            return rows.find_mark(db, session)
+
     # --- care -------------------------------------------------------------------------------------
 
     def prune(self, sessions: Iterable[str] = ()) -> None:

@@ -57,6 +57,7 @@ def code_of(session: Session) -> int:
 
 def explained(error: Exception) -> tuple[str, int] | None:
     """Return the line and the exit code for an error of the library; None if it is a fault of ours."""
+    from codetape.authority import NotGranted
     from codetape.engine.codec import UnreadableEvent
     from codetape.engine.ports import SandboxBroken, StoreError, UnknownSession
     from codetape.replay.imports import BadTapeFile, OtherContent, Redacted
@@ -65,6 +66,8 @@ def explained(error: Exception) -> tuple[str, int] | None:
     from codetape.states.machine import IllegalTransition
 
     match error:
+        case NotGranted():
+            return str(error), USAGE
         case IllegalTransition():
             return (
                 f"today's rules go another way: {error}; `codetape replay` says where",

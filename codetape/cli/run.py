@@ -10,7 +10,7 @@ import click
 
 from codetape.cli.exits import PASSED
 from codetape.cli.out import put
-from codetape.cli.stores import find_session, reading, store_option
+from codetape.cli.stores import allow_option, find_session, reading, store_option
 
 if TYPE_CHECKING:
     from codetape.cli.screen import Screen
@@ -28,6 +28,7 @@ HEAD_LINES, HEAD_BYTES = 12, 4096
 @click.argument("session", required=False, metavar="SESSION")
 @click.option("--output-dir", metavar="DIR", help="Where files go.  [default: a new folder]")
 @click.option("--overwrite", is_flag=True, help="Replace what lies in DIR under an output's name.")
+@allow_option
 @store_option
 @click.option("-h", "--help", "asked", is_flag=True, help="Show this, and the session's inputs.")
 @click.pass_context
@@ -36,6 +37,7 @@ def command(
     session: str | None,
     output_dir: str | None,
     store: str | None,
+    allow: tuple[str, ...],
     *,
     overwrite: bool,
     asked: bool,
@@ -50,6 +52,7 @@ def command(
       codetape run last --help
       codetape run last --threshold 2.5 --readings new.csv --output-dir out
     """
+    from codetape.authority import read_grants
     from codetape.cli.screen import screen
     from codetape.result import Result
 
@@ -60,7 +63,8 @@ def command(
             return PASSED
         raise click.UsageError("Missing argument 'SESSION'", ctx)
     with reading(store) as opened:
-        result = Result.load(find_session(opened, session), opened)
+        found = find_session(opened, session)
+        result = Result.load(found, opened, authority=read_grants(allow))
         if asked:
             _show_inputs(screen(), result)
         else:
@@ -69,9 +73,13 @@ def command(
 
 
 def _run(ctx: click.Context, result: Result, output_dir: str | None, *, overwrite: bool) -> Any:
+    from codetape.authority import NotGranted
+
     inputs = dict(_given(ctx.args, list(result.declared_inputs)))
     try:
         return result.run(output_dir=output_dir, overwrite=overwrite, **inputs)
+    except NotGranted:
+        raise
     except ValueError as error:
         raise click.UsageError(str(error), ctx) from error
 

@@ -42,6 +42,17 @@ def store_option(function: F) -> F:
     )(function)
 
 
+def allow_option(function: F) -> F:
+    """Add --allow."""
+    return click.option(
+        "--allow",
+        metavar="G",
+        multiple=True,
+        help="Grant what a session from elsewhere may do here: sandbox=NAME, network, secrets=NAME, "
+        "files, address, environment, image; all else is a package. Commas stand between grants.",
+    )(function)
+
+
 def session_argument(function: F) -> F:
     """Add the argument SESSION."""
     return click.argument("session")(function)
