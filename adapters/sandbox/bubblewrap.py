@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codetape.adapters.sandbox import runner
+from codetape.adapters.sandbox.bubblewrap_program import Program, programs
 from codetape.adapters.sandbox.environments import Environments, default_folder
 from codetape.adapters.sandbox.interpreters import Interpreter, reachable
 from codetape.adapters.sandbox.local import LocalSandbox, Run, base_variables
@@ -59,36 +59,23 @@ class BubblewrapSandbox(LocalSandbox):
     ) -> None:
         folder = environments or default_folder()
         super().__init__(Environments(folder, _visible, build_seconds), outputs, secret, session)
-        self._works = False
+        self._program: Program | None = None
 
     def _check(self) -> None:
-        """Try the namespaces once. Raises SandboxBroken with the command that mends it."""
-        if self._works:
-            return
-        if shutil.which("bwrap") is None:
-            raise _missing(f"bubblewrap is not installed; {INSTALL}")
-        _enter_environments(self._environments.folder)
-        with _filter() as seccomp:
-            filtered = [] if seccomp is None else ["--seccomp", str(seccomp)]
-            user = NOBODY if os.geteuid() == 0 else None
-            command = [*_become(user), "bwrap", *_namespaces(network=False), *filtered]
-            command += [*_system(network=False), "--proc", "/proc", "--dev", "/dev"]
-            tried = subprocess.run(
-                [*command, "--", "/usr/bin/true"],
-                capture_output=True,
-                text=True,
-                check=False,
-                cwd="/",
-                pass_fds=() if seccomp is None else (seccomp,),
-            )
-        if tried.returncode != 0:
-            raise _missing(f"bubblewrap does not work: {tried.stderr.strip()}; {ALLOW}")
-        self._works = True
+        """Try the programs once, the system's first. Raises SandboxBroken with what mends it."""
+        if self._program is None:
+            working = _first_working()
+            _enter_environments(self._environments.folder)
+            self._program = working
+
+    def _tool(self) -> str | None:
+        return None if self._program is None else str(self._program)
 
     def _user(self) -> contextlib.AbstractContextManager[int | None]:
         return own_user() if os.geteuid() == 0 else contextlib.nullcontext()
 
     def _launch(self, run: Run) -> Launch:
+        assert self._program is not None, "a sandbox is checked before each run"
         prefix = self._environments.prefix(run.environment)
         arguments = _options(run, prefix, self._variables(run))
         info, told = os.pipe()
@@ -105,7 +92,7 @@ class BubblewrapSandbox(LocalSandbox):
             argv=(
                 *run.group.join(),
                 *_become(run.user),
-                "bwrap",
+                self._program.path,
                 "--args",
                 str(options),
                 "--",
@@ -120,6 +107,38 @@ class BubblewrapSandbox(LocalSandbox):
             inherited=(run.writer, told, options, *([] if seccomp is None else [seccomp])),
             report=run.reader,
         )
+
+
+def _first_working() -> Program:
+    """Return the first program that makes namespaces here. Raises SandboxBroken."""
+    problems = []
+    for each in programs():
+        problem = each.problem or _refusal(each)
+        if not problem:
+            return each
+        problems.append(f"{each}: {problem}")
+    if not problems:
+        raise _missing(f"bubblewrap is not installed; {INSTALL}")
+    raise _missing(f"bubblewrap does not work: {'; '.join(problems)}; {ALLOW}")
+
+
+def _refusal(tried: Program) -> str:
+    """Make the namespaces of a run, with nothing in them; "" if that works."""
+    with _filter() as seccomp:
+        filtered = [] if seccomp is None else ["--seccomp", str(seccomp)]
+        user = NOBODY if os.geteuid() == 0 else None
+        command = [*_become(user), tried.path, *_namespaces(network=False), *filtered]
+        command += [*_system(network=False), "--proc", "/proc", "--dev", "/dev"]
+        ended = subprocess.run(
+            [*command, "--", "/usr/bin/true"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            cwd="/",
+            pass_fds=() if seccomp is None else (seccomp,),
+        )
+    return (ended.stderr.strip() or f"status {ended.returncode}") if ended.returncode else ""
 
 
 def _missing(message: str) -> SandboxBroken:
