@@ -185,7 +185,8 @@ class ImageRef(Value):
     spec_key: str
     python: str | None = None
     sandbox: str | None = None
-    tool: str | None = None
+    # Left out where it is not known: tapes from before it was told have the same requests as today.
+    tool: str | None = Field(default=None, exclude_if=lambda name: name is None)
     cached: bool | None = None
     seconds: float | None = None  # set by the engine
 
