@@ -49,6 +49,7 @@ def copy_of_the_work_tree(folder: Path) -> Path:
             continue
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    folder.chmod(0o755)
     return folder
 
 
