@@ -174,7 +174,8 @@ def make_llm(given: Llm | None, job: Job, answered: Mapping[str, int] | None = N
         from codetape.adapters.llm.scripted import ScriptedLlm
         from codetape.demo import script
 
-        return ScriptedLlm(script(job.model.removeprefix(SCRIPTED)), used=answered, model=job.model)
+        answers = script(job.model.removeprefix(SCRIPTED))
+        return ScriptedLlm(answers, used=answered, model=job.model, cost=0.0)
     from codetape.adapters.llm.litellm import LiteLlm
 
     return LiteLlm(api_key_env=job.api_key, api_base=job.api_base, timeout=job.call_seconds)

@@ -177,6 +177,7 @@ class ImageRef(Value):
     """A built image: `ref` is the adapter's own name for it, `python` its version ("3.11").
 
     `sandbox` is set where one of several sandboxes was chosen: the name of the one that has the image.
+    `tool` names the program that isolates, with its version, where the adapter knows it.
     """
 
     outcome: Literal["image"] = "image"
@@ -184,6 +185,8 @@ class ImageRef(Value):
     spec_key: str
     python: str | None = None
     sandbox: str | None = None
+    # Left out where it is not known: tapes from before it was told have the same requests as today.
+    tool: str | None = Field(default=None, exclude_if=lambda name: name is None)
     cached: bool | None = None
     seconds: float | None = None  # set by the engine
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from codetape.adapters.sandbox import runner
+from codetape.adapters.sandbox.bubblewrap_program import Program, programs
 from codetape.adapters.sandbox.environments import Environments, default_folder
 from codetape.adapters.sandbox.interpreters import Interpreter, reachable
 from codetape.adapters.sandbox.local import LocalSandbox, Run, base_variables
@@ -58,29 +58,25 @@ class BubblewrapSandbox(LocalSandbox):
         session: str = "",
     ) -> None:
         folder = environments or default_folder()
-        kept = Environments(folder, _visible, build_seconds, _confined)
+        kept = Environments(folder, _visible, build_seconds, self._confined)
         super().__init__(kept, outputs, secret, session)
-        self._works = False
+        self._program: Program | None = None
 
     def _check(self) -> None:
-        """Try the namespaces once. Raises SandboxBroken with the command that mends it."""
-        if self._works:
-            return
-        if shutil.which("bwrap") is None:
-            raise _missing(f"bubblewrap is not installed; {INSTALL}")
-        _enter_environments(self._environments.folder)
-        user = NOBODY if os.geteuid() == 0 else None
-        command = [*_become(user), "bwrap", *_namespaces(network=False), *_system(network=False)]
-        command += ["--proc", "/proc", "--dev", "/dev", "--", "/usr/bin/true"]
-        tried = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
-        if tried.returncode != 0:
-            raise _missing(f"bubblewrap does not work: {tried.stderr.strip()}; {ALLOW}")
-        self._works = True
+        """Try the programs once, the system's first. Raises SandboxBroken with what mends it."""
+        if self._program is None:
+            working = _first_working()
+            _enter_environments(self._environments.folder)
+            self._program = working
+
+    def _tool(self) -> str | None:
+        return None if self._program is None else str(self._program)
 
     def _user(self) -> contextlib.AbstractContextManager[int | None]:
         return own_user() if os.geteuid() == 0 else contextlib.nullcontext()
 
     def _launch(self, run: Run) -> Launch:
+        assert self._program is not None, "a sandbox is checked before each run"
         prefix = self._environments.prefix(run.environment)
         arguments = _options(run, prefix, self._variables(run))
         info, told = os.pipe()
@@ -95,7 +91,7 @@ class BubblewrapSandbox(LocalSandbox):
         inner = run.command(base, "/opt/environment", script, inputs, "/tmp", own_user=True)  # noqa: S108
         return Launch(
             argv=(
-                *(*run.group.join(), *_become(run.user), "bwrap"),
+                *(*run.group.join(), *_become(run.user), self._program.path),
                 *("--args", str(options), "--", *inner),
             ),
             environment={"PATH": "/usr/local/bin:/usr/bin:/bin"},
@@ -107,6 +103,45 @@ class BubblewrapSandbox(LocalSandbox):
             inherited=(run.writer, told, options, *(() if rules is None else (rules,))),
             report=run.reader,
         )
+
+    def _confined(
+        self, command: tuple[str, ...], folder: Path, interpreter: Interpreter
+    ) -> tuple[str, ...]:
+        """Return `command` in a sandbox that can write to `folder` alone, which is the caller's."""
+        assert self._program is not None, "a sandbox is checked before each build"
+        options = [*_namespaces(network=False), *_system(network=False), "--clearenv"]
+        if not interpreter.prefix.is_relative_to("/usr"):
+            options += ["--ro-bind", str(interpreter.prefix), str(interpreter.prefix)]
+        options += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+        return (self._program.path, *options, "--bind", str(folder), str(folder), "--", *command)
+
+
+def _first_working() -> Program:
+    """Return the first program that makes namespaces here. Raises SandboxBroken."""
+    problems = []
+    for each in programs():
+        problem = each.problem or _refusal(each)
+        if not problem:
+            return each
+        problems.append(f"{each}: {problem}")
+    if not problems:
+        raise _missing(f"bubblewrap is not installed; {INSTALL}")
+    raise _missing(f"bubblewrap does not work: {'; '.join(problems)}; {ALLOW}")
+
+
+def _refusal(tried: Program) -> str:
+    """Make the namespaces of a run, with nothing in them; "" if that works."""
+    user = NOBODY if os.geteuid() == 0 else None
+    command = [*_become(user), tried.path, *_namespaces(network=False), *_system(network=False)]
+    ended = subprocess.run(
+        [*command, "--proc", "/proc", "--dev", "/dev", "--", "/usr/bin/true"],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        cwd="/",
+    )
+    return (ended.stderr.strip() or f"status {ended.returncode}") if ended.returncode else ""
 
 
 def _missing(message: str) -> SandboxBroken:
@@ -170,15 +205,6 @@ def _filter() -> int | None:
     os.write(rules, program)
     os.lseek(rules, 0, os.SEEK_SET)
     return rules
-
-
-def _confined(command: tuple[str, ...], folder: Path, interpreter: Interpreter) -> tuple[str, ...]:
-    """Return `command` in a sandbox that can write to `folder` alone, which belongs to the caller."""
-    options = [*_namespaces(network=False), *_system(network=False), "--clearenv"]
-    if not interpreter.prefix.is_relative_to("/usr"):
-        options += ["--ro-bind", str(interpreter.prefix), str(interpreter.prefix)]
-    options += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
-    return ("bwrap", *options, "--bind", str(folder), str(folder), "--", *command)
 
 
 def _options(run: Run, prefix: Path, variables: dict[str, str]) -> list[str]:

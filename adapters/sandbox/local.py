@@ -124,6 +124,10 @@ class LocalSandbox(ABC):
     def _launch(self, run: Run) -> Launch:
         """Return what starts the runner, and how it is ended. Raises SandboxBroken."""
 
+    def _tool(self) -> str | None:
+        """Return the program that isolates, with its version; None where there is none."""
+        return None
+
     def _user(self) -> contextlib.AbstractContextManager[int | None]:
         """Hold the user that one run is of; None is the one that we are."""
         return contextlib.nullcontext()
@@ -144,10 +148,13 @@ class LocalSandbox(ABC):
         try:
             self._check()
             self._sweep()
-            return self._environments.build(spec, wish)
+            built = self._environments.build(spec, wish)
         except OSError as error:
             message = f"the sandbox cannot build here: {error}"
             raise SandboxBroken(SandboxFailure(message=message)) from error
+        if isinstance(built, ImageRef):
+            return built.model_copy(update={"tool": self._tool()})
+        return built
 
     async def run(self, spec: RunSpec) -> RunOutcome:
         """Run once: stop, collect, delete, in this order. Raises SandboxBroken."""

@@ -93,7 +93,7 @@ def _verdict(trial: Trial) -> str:
     if trial.problem is not None:
         return f"does not work: {trial.problem}"
     if trial.kind in ISOLATING:
-        return "works"
+        return f"works, by {trial.tool}" if trial.tool else "works"
     return "works, without isolation: only with --sandbox process"
 
 

@@ -329,7 +329,7 @@ def test_show(tape: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert "Report on a building's temperature sensors." in out
     assert "attempts:  2 of 10" in out
-    assert "unknown: 5 calls without a known price" in out
+    assert "cost:      $0\n" in out
 
 
 @pytest.mark.parametrize(
