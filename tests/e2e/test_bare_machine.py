@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.podman, pytest.mark.slow, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]
 CERTIFICATES = "/etc/ssl/given.pem"
 NAMESPACES = ("--security-opt", "seccomp=unconfined", "--security-opt", "unmask=ALL")
-TESTS = "tests/unit/adapters/test_sandbox_bubblewrap_program.py tests/unit/engine"
+TESTS = "tests/unit/adapters/test_sandbox_bubblewrap_program.py tests/unit/engine/test_loop.py"
 Bare = Callable[..., str]
 
 
@@ -110,6 +110,6 @@ def test_the_demo_ends_in_done_in_the_bundled_bubblewrap(bare: Bare) -> None:
 
 
 def test_tests_pass_on_a_bare_machine(bare: Bare) -> None:
-    shown = bare(f"cd codetape && make test ARGS='{TESTS}'", *NAMESPACES)
+    shown = bare(f"cd codetape && make test WORKERS=0 ARGS='{TESTS}'", *NAMESPACES)
     assert " passed" in shown
-    assert "failed" not in shown
+    assert "skipped" not in shown, "the bundled bubblewrap counts as bubblewrap"
