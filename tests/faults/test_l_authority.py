@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from codetape import Authority, AutoCoderAgent, NotGranted, Result, ToolMaker, open_tape
+from codetape import Authority, NotGranted, Result, open_tape
 from codetape.adapters.llm.scripted import ScriptedLlm
 from codetape.adapters.sandbox.fake import FakeSandbox
 from codetape.adapters.store.memory import MemoryStore
@@ -309,8 +309,3 @@ def test_words_of_allow_are_grants_or_packages() -> None:
     assert given.packages == ("polars", "numpy==1.2,<3")
     assert read_grants(["sandbox=process"]).sandbox == "process"
     assert read_grants(["sandbox==2"]).packages == ("sandbox==2",)
-
-
-def test_agents_and_tool_makers_take_an_authority() -> None:
-    for maker in (AutoCoderAgent, ToolMaker):
-        assert "authority" in maker.resume.__doc__ or maker is ToolMaker
