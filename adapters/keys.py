@@ -57,9 +57,12 @@ def _make(path: Path) -> None:
 
 
 def _read(path: Path) -> bytes:
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        facts = os.fstat(file.fileno())
-        key = file.read(LENGTH + 1) if stat.S_ISREG(facts.st_mode) else b""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        facts = os.fstat(handle)
+        key = os.read(handle, LENGTH + 1) if stat.S_ISREG(facts.st_mode) else b""
+    finally:
+        os.close(handle)
     if len(key) != LENGTH:
         raise OSError(f"{path} is no key: it does not have {LENGTH} bytes")
     if facts.st_mode & 0o077:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from codetape.composition import SANDBOXES
+from codetape.confining import check_names, folder_below
 from codetape.engine.visible import in_one_line
 from codetape.marks import is_marked
 from codetape.states.job import Job
@@ -95,13 +97,18 @@ def permit(
 ) -> bool:
     """Say whether this user opened the session here; check what another one was granted.
 
-    `job` is the one on its tape, where the session's was changed since. Raises NotGranted.
+    `job` is the one on its tape, where the session's was changed since. Raises NotGranted, and
+    ValueError for names and paths of another one that lead out of their folders.
     """
     asked, given, done = job or session.job, authority or Authority(), tuple(acts)
     ours = is_marked(store, session.id, asked)
     wanted = _widened(session, asked, done) if ours else needs(session, done, asked)
     if missing := tuple(need for need in wanted if not _granted(need, given)):
         raise NotGranted(session.id, missing)
+    if not ours:
+        check_names(asked)
+    if not ours and "folder" in done:
+        folder_below(asked.name, Path.cwd())
     return ours
 
 
