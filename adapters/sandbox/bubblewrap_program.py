@@ -51,7 +51,7 @@ def _bundled() -> Path | Program | None:
     except ImportError:
         return None
     try:
-        return bwrap_path()
+        return Path(bwrap_path())
     except (OSError, RuntimeError) as error:  # no bit that can be set, or no program in the package
         return Program("", "bundled", problem=_short(str(error)))
 
