@@ -120,7 +120,10 @@ def _first_working() -> Program:
     """Return the first program that makes namespaces here. Raises SandboxBroken."""
     problems = []
     for each in programs():
-        problem = each.problem or _refusal(each)
+        try:
+            problem = each.problem or _refusal(each)
+        except OSError as error:  # there is no setpriv
+            problem = str(error)
         if not problem:
             return each
         problems.append(f"{each}: {problem}")
