@@ -113,6 +113,10 @@ def _exit(fact: dict[str, JsonValue]) -> Exit | None:
     return Exit(status, signal, peak)
 
 
+def _line(number: JsonValue) -> int:
+    return number if type(number) is int else 0
+
+
 @dataclass(slots=True)
 class _Reading:
     """The report as far as it has been read."""
@@ -171,12 +175,12 @@ class _Reading:
     def _collect(self, ids: JsonValue, lines: JsonValue) -> bool:
         if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
             return False
-        if not isinstance(lines, list) or len(lines) != len(ids):
-            lines = [0] * len(ids)
-        for one, line in zip(ids, lines, strict=True):
+        if lines is not None and (not isinstance(lines, list) or len(lines) != len(ids)):
+            return False
+        for at, one in enumerate(ids):
             if one not in self.collected:
                 self.collected[str(one)] = None
-                self.lines.append(line if type(line) is int else 0)
+                self.lines += [_line(lines[at])] if isinstance(lines, list) else []
         return True
 
     def _start(self, test: JsonValue) -> bool:
@@ -204,7 +208,7 @@ class _Reading:
         return TestReport(
             finished=self.finished,
             collected=tuple(self.collected),
-            lines=tuple(self.lines) if any(self.lines) else (),
+            lines=tuple(self.lines),
             warnings=tuple(self.warnings),
             results=tuple(self.results.values()),
             errors=tuple(self._errors()),

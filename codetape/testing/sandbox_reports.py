@@ -198,6 +198,29 @@ CHEATED = """
     class Cases(unittest.TestCase):
         def test_case(self): self.assertEqual(1, 2)
 """
+LEFT_OUT = """
+    import unittest
+    class TestX:
+        def __init__(self): ...
+        def test_no(self): pass
+    class TestBase:
+        __test__ = False
+        def test_a(self): pass
+    class TestChild(TestBase):
+        __test__ = True
+    class Base(unittest.TestCase):
+        def test_b(self): pass
+    class Case(Base): pass
+    del Base
+    if True:
+        def test_c(): pass
+"""
+REPLACED = """
+import sys
+def hook():
+    module = sys.modules["test_solution"]
+    module.test_first.__code__ = (lambda: None).__code__
+"""
 ODD_TESTS = """
     import asyncio, os, unittest, warnings
     from unittest import mock
@@ -471,6 +494,18 @@ class ReportContract(SandboxCase):
         wrong = [told.get(name) for name in ("test_wrong", "test_parameter[2]", "Cases::test_case")]
         found_out = [problem.type for problem in report.errors] == ["ResultsNotTrusted"]
         assert found_out or (report.errors, wrong) == ((), ["failed"] * 3), report
+
+    def test_collection_tells_ids_lines_and_what_it_left_out(self, make: Runs) -> None:
+        report = make.report(LEFT_OUT)
+        lines = {"TestChild::test_a": 8, "Case::test_b": 12, "test_c": 16}
+        assert dict(zip(report.collected, report.lines, strict=True)) == lines
+        assert ["'TestX'" in warning for warning in report.warnings] == [True]
+        assert (report.finished, report.errors) == (True, ())
+
+    def test_a_test_that_was_replaced_while_it_was_found_has_another_line(self, make: Runs) -> None:
+        tests = "import solution\ndef test_first(): assert 0\nsolution.hook()\n"
+        report = make.report(tests, REPLACED)
+        assert (report.collected, report.lines) == (("test_first",), (0,))
 
     def test_an_honest_solution_is_trusted(self, make: Runs) -> None:
         for tests in (CHEATED, IDS, EVERY_OUTCOME, OWN_SKIPS, ODD_TESTS):
