@@ -13,10 +13,12 @@ from typing import Any, Literal
 
 from codetape.composition import SANDBOXES
 from codetape.confining import check_names, folder_below
+from codetape.engine.ports import EventStore
 from codetape.engine.visible import in_one_line
-from codetape.marks import is_marked
+from codetape.marks import is_marked, mark
 from codetape.states.job import Job
 from codetape.states.session import Session
+from codetape.states.values import ImageRef, Limits
 
 Act = Literal["sandbox", "run", "model", "folder", "image"]
 """A thing that a command does: run code in the sandbox that the tape names, or in the caller's own;
@@ -24,6 +26,9 @@ ask a model, write into the folder of a tool, run in the image that the tape nam
 
 LONGEST = 200
 """Characters of a value that are told."""
+
+MOST = 20
+"""Fields that one refusal tells; the next one tells the others."""
 
 HARMLESS = {
     *("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "stop"),
@@ -36,21 +41,34 @@ HARMLESS = {
 class Authority:
     """What the tape of another user or machine may do here; nothing if nothing is named.
 
-    `sandbox` names one that isolates nothing. `network` gives its code a network, `secrets` the
-    values of these variables. `files` reads the samples that it names and writes into the folder of
-    its tool. `address` sends calls where it says, with the key that it says. `environment` sets its
-    variables. `image` takes its image, its base image, the login for it, and its commands.
-    `packages` may be installed; a policy decides on all others.
+    `sandbox` names one that isolates nothing. `network` gives its code a network. `secrets` are the
+    variables whose values are used, keys of models and registries among them. `files` reads the samples
+    that it names and writes into the folder of its tool: all, or those at or below these paths.
+    `address` sends calls where it says: anywhere, or to these addresses. `environment` sets its
+    variables. `image` takes its image, its base image and its commands. `limits` lets a run use more
+    than by default. `packages` may be installed; a policy decides on all others.
     """
 
     sandbox: str | None = None
     network: bool = False
-    secrets: tuple[str, ...] = ()
-    files: bool = False
-    address: bool = False
+    secrets: Iterable[str] = ()
+    files: bool | str | Path | Iterable[str | Path] = False
+    address: bool | str | Iterable[str] = False
     environment: bool = False
     image: bool = False
-    packages: tuple[str, ...] = ()
+    limits: bool = False
+    packages: Iterable[str] = ()
+
+    def __post_init__(self) -> None:
+        """Take one name for a list of one. Raises ValueError: a name is never a part of another."""
+        for name in ("secrets", "packages", "files", "address"):
+            given = getattr(self, name)
+            if isinstance(given, bool):
+                if name in ("secrets", "packages"):
+                    raise ValueError(f"authority: {name} are granted by their names")
+                continue
+            listed = (given,) if isinstance(given, str | Path) else tuple(given)
+            object.__setattr__(self, name, tuple(map(str, listed)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +90,9 @@ class NotGranted(ValueError):
     """A tape that was not made here wants what it was not allowed: `session`, `needs`."""
 
     def __init__(self, session: str, needs: tuple[Need, ...]) -> None:
-        told = "\n".join(map(str, needs))
-        grants = ",".join(dict.fromkeys(in_one_line(need.grant) for need in needs))
+        more = f"\nand {len(needs) - MOST} more" if len(needs) > MOST else ""
+        told = "\n".join(map(str, needs[:MOST])) + more
+        grants = ",".join(dict.fromkeys(in_one_line(need.grant) for need in needs[:MOST]))
         super().__init__(
             f"session {in_one_line(session)} is not as you opened it here, and it wants:\n{told}\n"
             f"Nothing was run, read or sent. If you trust it, add: --allow {_quoted(grants)}"
@@ -101,7 +120,7 @@ def permit(
     ValueError for names and paths of another one that lead out of their folders.
     """
     asked, given, done = job or session.job, authority or Authority(), tuple(acts)
-    ours = is_marked(store, session.id, asked)
+    ours = is_marked(store, session.id, asked, session.allowed)
     wanted = _widened(session, asked, done) if ours else needs(session, done, asked)
     if missing := tuple(need for need in wanted if not _granted(need, given)):
         raise NotGranted(session.id, missing)
@@ -110,6 +129,34 @@ def permit(
     if not ours and "folder" in done:
         folder_below(asked.name, Path.cwd())
     return ours
+
+
+def allowed_anyway(
+    store: object, session: Session, authority: Authority | None, job: Job | None = None
+) -> tuple[str, ...]:
+    """Return the packages and commands that an image may have, whatever its events say.
+
+    They are granted now, or commands that the gate let through in a run of this user.
+    """
+    given, commands = authority or Authority(), session.spec.commands
+    marked = is_marked(store, session.id, job or session.job, (*session.allowed, *commands))
+    return (*given.packages, *(commands if given.image or marked else ()))
+
+
+def mark_image(store: EventStore, before: ImageRef | None, session: Session) -> None:
+    """Mark the commands of an image that this process has built: its gate let them through.
+
+    `before` is the image that the session began with here.
+    """
+    built, commands = session.image, session.spec.commands
+    new = built is not None and (before is None or before.spec_key != built.spec_key)
+    if (
+        new
+        and built
+        and built.spec_key == session.spec.key
+        and set(commands) - {*session.job.commands}
+    ):
+        mark(store, session.id, session.job, (*session.allowed, *commands))
 
 
 def needs(session: Session, acts: tuple[Act, ...], job: Job) -> Iterator[Need]:
@@ -150,7 +197,11 @@ def _of_a_run(session: Session, job: Job) -> Iterator[Need]:
     if job.base_image:
         yield Need("image", "base_image", job.base_image)
     if job.registry_secret:
-        yield Need("image", "registry_secret", job.registry_secret)
+        yield Need(f"secrets={job.registry_secret}", "registry_secret", job.registry_secret)
+    for limit, usual in Limits():
+        value = getattr(job.limits, limit)
+        if value is None or value > usual:
+            yield Need("limits", f"limit of {limit}", "none" if value is None else value)
     for command in dict.fromkeys((*job.commands, *session.asked_commands)):
         yield Need("image", "command", command)
 
@@ -159,7 +210,10 @@ def _of_a_call(job: Job) -> Iterator[Need]:
     if job.api_base:
         yield Need("address", "api_base", job.api_base)
     if job.api_key:
-        yield Need("address", "api_key", job.api_key)
+        yield Need(f"secrets={job.api_key}", "api_key", job.api_key)
+    for model in dict.fromkeys(_models(job)):
+        if "://" in model:  # for some providers a name is an address, to which their key is sent
+            yield Need("address", "model", model)
     for name, value in job.parameters.items():
         if name not in HARMLESS:
             yield Need("address", f"parameter {name}", value)
@@ -171,27 +225,51 @@ def _granted(need: Need, given: Authority) -> bool:
         return given.sandbox == value
     if kind == "secrets":
         return value in given.secrets
-    return bool(getattr(given, kind))
+    allowed = getattr(given, kind)
+    if isinstance(allowed, bool):
+        return allowed
+    if kind == "files":
+        return any(_is_below(Path(str(need.value)), Path(each)) for each in allowed)
+    return need.value in allowed
 
 
-FLAGS = ("network", "files", "address", "environment", "image")
+def _is_below(path: Path, folder: Path) -> bool:
+    """Say whether a path leads to a folder or into it; what is no path leads nowhere."""
+    try:
+        return path.expanduser().resolve().is_relative_to(folder.expanduser().resolve())
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def _models(job: Job) -> Iterator[str]:
+    yield from (job.model, *job.models.values(), *job.fallback_models)
+    yield from (persona.model for persona in job.personas)
+
+
+FLAGS = ("network", "files", "address", "environment", "image", "limits")
+NAMED = ("sandbox=", "secrets=", "files=", "address=")
 
 
 def read_grants(texts: Iterable[str]) -> Authority:
     """Return what the words of `--allow` grant: `sandbox=process,network,secrets=DB_PASSWORD,files`.
 
-    A word that is no grant's name is a package. Raises ValueError.
+    A word that is no grant's name is a package: `network>=0` is the package of that name.
     """
     granted: dict[str, Any] = {"secrets": (), "packages": ()}
     for word in _words(texts):
         name, equals, value = word.partition("=")
         if word in FLAGS:
             granted[word] = True
-        elif name in ("sandbox", "secrets") and equals and value and value[0] != "=":
-            granted[name] = value if name == "sandbox" else (*granted[name], value)
+        elif name + equals in NAMED and value and value[0] != "=":
+            granted[name] = value if name == "sandbox" else _added(granted.get(name, ()), value)
         else:
             granted["packages"] = (*granted["packages"], word)
     return Authority(**granted)
+
+
+def _added(known: bool | tuple[str, ...], value: str) -> bool | tuple[str, ...]:
+    """Add a value to those that are granted; all of them are more."""
+    return known if isinstance(known, bool) else (*known, value)
 
 
 def _words(texts: Iterable[str]) -> Iterator[str]:
@@ -199,5 +277,5 @@ def _words(texts: Iterable[str]) -> Iterator[str]:
     for text in texts:
         words = text.split(",")
         first = words[0].strip()
-        listed = first in FLAGS or first.startswith(("sandbox=", "secrets="))
+        listed = first in FLAGS or first.startswith(NAMED)
         yield from (filter(None, map(str.strip, words)) if listed else (text,))

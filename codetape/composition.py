@@ -110,8 +110,11 @@ def remembering(sandbox: Sandbox, use: Use) -> Sandbox:
     return Remembering(sandbox, RunCache(_data_home() / "runs"), use)
 
 
-def gated(sandbox: Sandbox, policy: str | Policy | None, job: Job) -> Sandbox:
-    """Return a sandbox that builds only what a policy allows; what the job lists is trusted.
+def gated(
+    sandbox: Sandbox, policy: str | Policy | None, job: Job, commands: Iterable[str] = ()
+) -> Sandbox:
+    """Return a sandbox that builds only what a policy allows; what the job lists is trusted, and so
+    are these commands.
 
     Without a policy only commands are asked about, and no index.
     """
@@ -121,7 +124,7 @@ def gated(sandbox: Sandbox, policy: str | Policy | None, job: Job) -> Sandbox:
     trusted = {
         *("pytest", *map(name_of, job.base_packages)),
         *(permission("system_package", name) for name in job.system_packages),
-        *(permission("command", command) for command in job.commands),
+        *(permission("command", command) for command in (*job.commands, *commands)),
     }
     if policy is None:
         return Gate(sandbox, commands_asked, NoIndex(), trusted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -10,15 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from codetape import composition, learning, shapes, validation
-from codetape.authority import Act, Authority, permit
+from codetape.authority import Act, Authority, allowed_anyway, mark_image, permit
 from codetape.engine.loop import Engine
-from codetape.engine.ports import Clock, EventStore, Llm, Sandbox
+from codetape.engine.ports import Clock, EventStore, Llm, Sandbox, StoreError
 from codetape.engine.tape import Recorded, fold
 from codetape.marks import mark
 from codetape.models import prices
 from codetape.replay.rules import opened
 from codetape.states.events import Resumed
 from codetape.states.job import Budget, Job
+from codetape.states.machine import IllegalTransition
 from codetape.states.packages import name_of, requirement
 from codetape.states.session import Session
 from codetape.states.tools.session import ToolSession
@@ -58,8 +60,9 @@ async def start(adapters: Adapters, workflow: Workflow, session: str, job: Job) 
         async with Run(adapters, workflow, session, job, store, new=True) as run:
             if adapters.lessons:
                 job = learning.taught(store, workflow, job, adapters.clock)
-            ended = Standing(workflow, await run.engine.start(session, job), store)
-        return _learned(adapters, ended)
+            after = await run.engine.start(session, job)
+        mark_image(store, None, after)
+        return _learned(adapters, Standing(workflow, after, store))
 
 
 async def resume(
@@ -79,19 +82,35 @@ async def _resumed(
     adapters: Adapters, store: EventStore, name: str, resumed: Resumed, authority: Authority
 ) -> Standing:
     before = standing(store, name)
-    ours = permit(store, before.session, authority, _acts(adapters, before.session))
-    if not ours:
-        trusted = (*authority.packages, *resumed.allow)
+    answer = _in_asked_names(resumed, before.session)
+    if permit(store, before.session, authority, _acts(adapters, before.session)):
+        _mark_answered(store, before, answer)
+    else:
+        trusted = (*allowed_anyway(store, before.session, authority), *answer.allow)
         adapters = replace(adapters, lessons=False, foreign=trusted)
     session, job = before.session.id, before.session.job
     budget = resumed.budget or job.budget
     job = job.model_copy(update={"sandbox": before.session.sandbox_name, "budget": budget})
     if budget.usd is not None and not before.session.done:
         prices(job, adapters.llm)  # it came with this resume, or with a fork
-    answer = _in_asked_names(resumed, before.session)
     async with Run(adapters, before.workflow, session, job, store) as run:
-        ended = Standing(before.workflow, await run.engine.resume(session, answer), store)
-    return _learned(adapters, ended)
+        after = await run.engine.resume(session, answer, partial(_check_unchanged, before.session))
+    if adapters.foreign is None:
+        mark_image(store, before.session.image, after)
+    return _learned(adapters, Standing(before.workflow, after, store))
+
+
+def _mark_answered(store: EventStore, before: Standing, answer: Resumed) -> None:
+    """Mark a session of this user with the permissions that it is given now."""
+    with contextlib.suppress(IllegalTransition):  # it is done, or its table has no such row
+        after = before.workflow.advance(before.session, answer)
+        mark(store, after.id, after.job, after.allowed)
+
+
+def _check_unchanged(before: Session, now: Session) -> None:
+    """Raise StoreError if another process has changed what a session may do since it was looked at."""
+    if (now.job, now.allowed) != (before.job, before.allowed):
+        raise StoreError(f"session {now.id} was changed by another process meanwhile: try again")
 
 
 def _acts(adapters: Adapters, session: Session) -> tuple[Act, ...]:

@@ -17,7 +17,7 @@ from codetape.adapters.recordings import Recording, Recordings, recordings
 from codetape.adapters.sandbox.recorded import RecordedSandbox
 from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.system import SystemClock
-from codetape.authority import Act, Authority, permit
+from codetape.authority import Act, Authority, allowed_anyway, permit
 from codetape.engine.loop import Engine, Observer
 from codetape.engine.ports import EventStore, Llm, Sandbox
 from codetape.engine.tape import Recorded
@@ -51,9 +51,11 @@ async def half_live(
     ones, `authority` is what the tape may do here if it was not made here. Raises ValueError if there
     is no such model or sandbox, NotGranted.
     """
-    ours = permit(tape.source, tape.session_at(-1), authority, _acts(live, llm, sandbox))
-    foreign = None if ours else (authority or Authority()).packages
     begin = tape.inherited + 1  # a fork is repeated from where it begins
+    acts, last = _acts(live, llm, sandbox), tape.session_at(-1)
+    first = tape.session_at(begin)  # its job runs, and what was allowed until the end
+    ours = {permit(tape.source, each, authority, acts) for each in (first, last)} == {True}
+    foreign = None if ours else allowed_anyway(tape.source, last, authority)
     recorded = [r for r in recordings(tape.source, tape.id) if r.seq > begin]
     again = fork(tape if live == "model" else _in_memory(tape), begin)
     store, person = cast("EventStore", again.source), _Person(tape, on_event)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from codetape import composition, learning, saving, shapes, validation
-from codetape.authority import Act, Authority, permit
+from codetape.authority import Act, Authority, allowed_anyway, permit
 from codetape.both import both
 from codetape.engine.ports import EventStore, Sandbox
 from codetape.engine.tape import Recorded, read, request_of
@@ -270,7 +270,8 @@ class Result:
             inputs,
             output_dir,
             overwrite=overwrite,
-            foreign=None if ours else given.packages,
+            allowed=allowed_anyway(self.store, self.folded, given, self.on_tape),
+            foreign=not ours,
         )
 
     def save(self, folder: str | Path) -> tuple[Path, ...]:

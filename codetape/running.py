@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,14 @@ async def run_solution(
     output_dir: str | Path | None = None,
     *,
     overwrite: bool = False,
-    foreign: tuple[str, ...] | None = None,
+    allowed: tuple[str, ...] = (),
+    foreign: bool = False,
 ) -> tuple[Any, RunOutcome]:
     """Run the newest code of a session on `inputs` and return the typed outputs and the outcome.
 
-    `foreign` is set for a session that others opened: the packages that it may install. Raises
-    ValueError for a wrong input, RunFailed for code that fails, SandboxBroken.
+    `allowed` are packages and commands that its image may have beyond what its gate lets through; of a
+    `foreign` session, which others opened, its own lists count for nothing. Raises ValueError for a
+    wrong input, RunFailed for code that fails, SandboxBroken.
     """
     job = session.job
     boundary = composition.boundary_for(job)
@@ -54,7 +57,8 @@ async def run_solution(
         names = [d.name for d in job.outputs]
         read = [Path(file.path) for file in files]
         with output_folder.opened(output_dir, names, read, overwrite=overwrite) as target:
-            ran = await _ran(session, sandbox, arguments, files, target, foreign)
+            built = partial(_image, session, allowed, foreign=foreign)
+            ran = await _ran(session, sandbox, arguments, files, target, built)
     outcome = _without_secrets(boundary, ran)
     _check(outcome)
     try:
@@ -69,7 +73,7 @@ async def _ran(
     arguments: tuple[str, ...],
     files: tuple[HostFile, ...],
     target: OutputFolder,
-    foreign: tuple[str, ...] | None,
+    built: Callable[..., Awaitable[ImageRef]],
 ) -> RunOutcome:
     job = session.job
     made = composition.make_sandbox(
@@ -78,12 +82,8 @@ async def _ran(
     cache = RunCache(composition.session_folder(session.id) / "runs")
     runs = Remembering(made, cache, job.cache)
     try:
-        spec = _spec(
-            session,
-            await _image(runs, session, foreign, named=made is not sandbox),
-            arguments,
-            files,
-        )
+        image = await built(runs, named=made is not sandbox)
+        spec = _spec(session, image, arguments, files)
         return target.take(await runs.run(spec))
     finally:
         await (runs.forget() if made is sandbox else runs.close())
@@ -98,19 +98,19 @@ def _without_secrets(boundary: Boundary, ran: RunOutcome) -> RunOutcome:
 
 
 async def _image(
-    sandbox: Sandbox, session: Session, foreign: tuple[str, ...] | None, *, named: bool
+    session: Session, allowed: tuple[str, ...], sandbox: Sandbox, *, foreign: bool, named: bool
 ) -> ImageRef:
     """Find the image again, or build it if it was pruned.
 
-    What the session itself built has passed its gate; what it still waits for has to pass one now, and
-    all that others built.
+    Packages that the session itself built have passed its gate. Commands pass one now, for no key
+    covers the events that say they have, and so does all that it still waits for or others built.
     """
     known = session.image is not None and session.image.spec_key == session.spec.key
     recorded = session.job.package_policy
     policy = recorded if recorded in composition.POLICIES else "ask"
-    gate = sandbox if known else composition.gated(sandbox, policy, session.job)
-    if foreign is not None:
-        gate = composition.gated_anew(sandbox, "ask" if named else None, foreign)
+    gate = composition.gated(sandbox, None if known else policy, session.job, allowed)
+    if foreign:
+        gate = composition.gated_anew(sandbox, "ask" if named else None, allowed)
     built = await gate.build(session.spec)
     if isinstance(built, BuildFailure):
         raise RunFailed(f"the image could not be built: {built.message}", RunOutcome())

@@ -90,8 +90,8 @@ def fork(tape: Tape, at: int, *, outcome: Outcome | str | None = None, **changes
         outcome=given,
         boundary=composition.boundary_for(job),
     )
-    if is_marked(store, tape[at].record.session, job):
-        mark(store, session.id, session.job)
+    if is_marked(store, tape[at].record.session, job, tape[at].session.allowed):
+        mark(store, session.id, session.job, session.allowed)
     return read_tape(store, session.id)
 
 

@@ -88,12 +88,18 @@ class Engine:
             blank = self._workflow.blank(session_id)
             return await self._run(writer, self._record(writer, blank, opened))
 
-    async def resume(self, session_id: str, resumed: Resumed | None = None) -> Session:
+    async def resume(
+        self,
+        session_id: str,
+        resumed: Resumed | None = None,
+        admit: Callable[[Session], None] | None = None,
+    ) -> Session:
         """Go on from the end of a tape. A session that is done comes back as it is.
 
         `resumed` says with which budget, and what becomes of packages that were held. It is recorded
         after a pause; and where a process died, if the table has a row for it: who counts such deaths
-        can see them. A fork that was not run yet has lost nobody.
+        can see them. A fork that was not run yet has lost nobody. `admit` is called with the session,
+        under its lease, before anything happens, and may raise.
         """
         lease = self._store.acquire(session_id, self._owner)
         session, head, last = self._workflow.blank(session_id), "", ""
@@ -101,6 +107,8 @@ class Engine:
             for record in read(self._store, session_id):
                 session, head = self._workflow.advance(session, record.event), record.hash
                 last = record.event.name
+            if admit:
+                admit(session)
         except BaseException:
             self._store.release(lease)
             raise
