@@ -61,7 +61,7 @@ def _found(store: object, session: str) -> list[str]:
 def _mark(session: str, job: Job, allowed: Iterable[str]) -> str:
     """A budget is no part of it: it may be replaced, and touches nothing here."""
     asked = job.model_dump(mode="json", exclude={"budget"}, exclude_defaults=True)
-    text = canonical({"session": session, "job": asked, "allowed": sorted(allowed)})
+    text = canonical({"session": session, "job": asked, "allowed": [*sorted(allowed)]})
     return hmac.new(_key(), text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 

@@ -259,6 +259,7 @@ def test_files_are_granted_all_or_by_their_paths(tmp_path: Path) -> None:
 
 def test_an_address_is_granted_anywhere_or_by_itself() -> None:
     store, session = foreign(api_base="http://example.org/v1")
+    given: bool | str | tuple[str, ...]
     for given in (True, "http://example.org/v1", ("http://x", "http://example.org/v1")):
         permit(store, session, Authority(address=given), ("model",))
     for given in (False, "http://example.org", "http://example.org/v1/x", ()):
