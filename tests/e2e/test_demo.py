@@ -130,6 +130,23 @@ def test_without_a_sandbox_the_demo_alone_runs_its_own_code(
 
 
 @pytest.mark.usefixtures("no_sandbox")
+def test_other_code_in_a_fork_of_the_bare_demo_is_asked_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, canary = ("--store", str(tmp_path / "demo.db")), tmp_path / "canary"
+    assert main(["demo", *store]) == 0
+    events = [each.event.name for each in records_of(tmp_path / "demo.db")]
+    code = f"def mean(values):\n    return 0\n\n\nopen({str(canary)!r}, 'w').close()\n"
+    (tmp_path / "answer").write_text(f"```python\n{code}```")
+    at = str(events.index("code_written"))
+    forked = ["fork", "last", "--at", at, "--outcome", str(tmp_path / "answer"), *store]
+    assert main(forked) == 0
+    assert main(["resume", "last", *store]) == 2
+    assert "sandbox=process" in capsys.readouterr().err
+    assert not canary.exists()
+
+
+@pytest.mark.usefixtures("no_sandbox")
 @pytest.mark.parametrize(
     "words",
     [
