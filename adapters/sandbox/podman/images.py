@@ -35,7 +35,7 @@ from codetape.engine.ports import SandboxBroken
 from codetape.states.packages import is_system_package
 from codetape.states.values import BuildFailure, ImageRef, ImageSpec, canonical
 
-BUILDER = 1  # raise it when equal keys shall not mean equal images any more
+BUILDER = 2  # raise it when equal keys shall not mean equal images any more
 VENV = "/opt/venv"
 LOG = 64 << 10  # bytes kept of each stream of a build
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -103,7 +103,7 @@ class Images:
         self._containers = containers
         self._settings = settings
         self._uses = Uses()
-        self._pythons: dict[str, str] = {}  # by image of ours: its content never changes
+        self._labels: dict[str, dict[str, str]] = {}  # by image of ours: its content never changes
 
     def build(self, spec: ImageSpec, track: Callable[[Job], None]) -> ImageRef | BuildFailure:
         """Make the image of `spec`, or find it. `track` is told of each job that is started.
@@ -149,14 +149,19 @@ class Images:
 
     def python(self, ref: str) -> str | None:
         """Return the version of the Python in an image of ours, None for other images."""
-        if ref in self._pythons:
-            return self._pythons[ref]
-        facts = image_facts(self._service, ref)
-        labels = (facts or {}).get("Labels") or {}
-        version: str | None = labels.get("codetape.python")
-        if version is not None:
-            self._pythons[ref] = version
-        return version
+        return self._label(ref, "codetape.python")
+
+    def interpreter(self, ref: str) -> str | None:
+        """Return the system's Python in an image of ours: packages are installed beside it."""
+        return self._label(ref, "codetape.executable")
+
+    def _label(self, ref: str, name: str) -> str | None:
+        labels = self._labels.get(ref)
+        if labels is None:
+            labels = (image_facts(self._service, ref) or {}).get("Labels") or {}
+            if name in labels:
+                self._labels[ref] = labels
+        return labels.get(name)
 
     def _default(self) -> str:
         return BASE if image_facts(self._service, MADE) is None else MADE
@@ -226,15 +231,16 @@ class Images:
 
     def _container(self, stage: Stage, seconds: float) -> dict[str, Any]:
         """A container for a stage: root inside, since it installs; with a network, unlike a run."""
+        python = self.interpreter(stage.parent) or "python3"
         work = {
-            "command": ["python3", "-I", f"{handed.FOLDER}/stage.py", handed.FOLDER],
+            "command": [python, "-I", "-S", f"{handed.FOLDER}/stage.py", handed.FOLDER],
             "seconds": seconds,
             "output": LOG,
         }
         network = self._settings.network
         return {
             "image": stage.parent,
-            "entrypoint": handed.command("python3", work),
+            "entrypoint": handed.command(python, work),
             "user": "0:0",
             "work_dir": "/",
             "no_new_privileges": True,
@@ -287,6 +293,7 @@ def _changes(stage: Stage, base: dict[str, Any], told: Told) -> list[str]:
         "codetape.base": base["Id"],
         "codetape.builder": str(BUILDER),
         "codetape.commands": json.dumps(stage.commands),
+        "codetape.executable": (told.end or {})["executable"],
         "codetape.key": stage.key,
         "codetape.names": " ".join(stage.names),
         "codetape.python": (told.end or {})["python"],

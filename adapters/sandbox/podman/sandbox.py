@@ -112,7 +112,7 @@ class PodmanSandbox:
         return await self._do(work, mine)
 
     def _shape(self, image: str, limits: Limits, *, network: bool) -> Shape:
-        return Shape.of(image, self._images.python(image), limits, network=network)
+        return Shape.of(image, self._images.interpreter(image), limits, network=network)
 
     def _prepare(self, shape: Shape) -> Job:
         """Make the container of a later run; see Shelf."""

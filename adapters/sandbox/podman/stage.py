@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -24,6 +25,7 @@ from typing import Any
 VENV = "/opt/venv"
 PYTHON = f"{VENV}/bin/python"
 UV = f"{VENV}/bin/uv"
+INSTALLER = 65533  # the user that installs packages: what they run at that writes to VENV alone
 QUIET = {
     "DEBIAN_FRONTEND": "noninteractive",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -54,17 +56,75 @@ def main() -> None:
     if certificate:
         os.environ.update(dict.fromkeys(CERTIFICATES, certificate))
     for step, index, command in steps(job, folder, certificate):
-        status = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
+        # Compiling runs nothing, but root would write through links that a package has made.
+        run = _run_as_installer if step in ("packages", "compile") else _run
+        status = run(command, folder)
         if status != 0:
             fail(step, index, status)
     _empty(folder)
+
+
+def _run(command: list[str], _: str) -> int:
+    return subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
+
+
+def _run_as_installer(command: list[str], folder: str) -> int:
+    """Run a step as a user who owns the virtual environment and nothing else.
+
+    A package that is built, or the start of the environment's Python, runs foreign code: the Python
+    of the system, which keeps the report of a run, stays out of its reach.
+    """
+    home = f"{folder}/home"
+    os.makedirs(home, exist_ok=True)
+    own = {"HOME": home, "TMPDIR": home}
+    for place in (VENV, home):
+        _give(place, INSTALLER)
+    status = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        env={**os.environ, **own},
+        preexec_fn=_become_installer,
+    ).returncode
+    _end_installer()
+    _give(VENV, 0)
+    return status
+
+
+def _become_installer() -> None:
+    os.setgroups([])
+    os.setgid(INSTALLER)
+    os.setuid(INSTALLER)
+
+
+def _end_installer() -> None:
+    """Kill what the installer left running, so that nothing changes the files any more."""
+    child = os.fork()
+    if child == 0:
+        _become_installer()
+        try:
+            os.kill(-1, signal.SIGKILL)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
+def _give(place: str, user: int) -> None:
+    os.lchown(place, user, user)
+    for folder, inner, files in os.walk(place):
+        for name in inner:
+            os.lchown(os.path.join(folder, name), user, user)
+        for name in files:
+            path = os.path.join(folder, name)
+            if os.lstat(path).st_nlink == 1:  # the other name may be that of a file of the system
+                os.lchown(path, user, user)
 
 
 def steps(job: dict[str, Any], folder: str, certificate: str | None) -> Any:
     """Yield (step, index, command) in order; what is yielded later may look at what came before."""
     names = job["names"]
     if job["stage"] == "tools":
-        yield "tools", 0, ["python3", "-m", "venv", "--system-site-packages", VENV]
+        yield "tools", 0, [sys.executable, "-m", "venv", "--system-site-packages", VENV]
         # Without uv (no wheel for this platform, say) pip does the work: nothing fails here.
         yield "tools", 1, ["sh", "-c", f"{PYTHON} -m pip install --quiet uv || true"]
     if job["stage"] == "system":

@@ -120,7 +120,9 @@ def test_plain_names_pass() -> None:
 def test_an_image_forgets_the_owner_of_its_container() -> None:
     base = {"Id": "1", "Config": {"Env": ["PATH=/base/bin", "X=1"]}}
     stage = Stage("packages", "parent", "key", ("a", "b"), ('echo "quoted"\nline',))
-    changes = images._changes(stage, base, Told(end={"python": "3.12"}))
+    changes = images._changes(
+        stage, base, Told(end={"python": "3.12", "executable": "/usr/bin/python3"})
+    )
     assert 'LABEL "codetape.owner"=""' in changes
     assert "ENV PATH=/opt/venv/bin:/base/bin" in changes
     assert not any("\n" in change for change in changes)
