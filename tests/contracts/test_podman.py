@@ -286,7 +286,7 @@ class TestImages:
         use(lambda sandbox: sandbox.build(ImageSpec(base="", commands=("true",))))  # the tools
         address = f"http://ann:{secret}@127.0.0.1:9/simple"
         host = {"PIP_INDEX_URL": address, "UV_DEFAULT_INDEX": address, "NO_PROXY": "127.0.0.1"}
-        spec = ImageSpec(base="", requirements=("iniconfig",), commands=(unique(),))
+        spec = ImageSpec(base="", requirements=(f"iniconfig!=0.{time.time_ns()}",))  # not built yet
         found = use(lambda sandbox: sandbox.build(spec), host=host, network="host")
         assert found.cause == "download"
         for form in (secret, unquote(secret)):
@@ -313,7 +313,7 @@ class TestImages:
     def test_an_index_that_is_not_there_is_a_download_failure(self, use: Use) -> None:
         nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "UV_DEFAULT_INDEX": ""}
         nowhere["UV_DEFAULT_INDEX"] = nowhere["PIP_INDEX_URL"]
-        spec = ImageSpec(base="", requirements=("iniconfig",), commands=(unique(),))
+        spec = ImageSpec(base="", requirements=(f"iniconfig!=0.{time.time_ns()}",))  # not built yet
         found = use(lambda sandbox: sandbox.build(spec), host=nowhere)
         assert found.cause == "download"
 
