@@ -20,6 +20,7 @@ import pytest
 from codetape.adapters.owner import current_owner
 from codetape.adapters.sandbox.podman import PodmanSandbox, Settings
 from codetape.adapters.sandbox.podman.service import OwnService
+from codetape.adapters.sandbox.run_users import COUNT, FIRST
 from codetape.engine.ports import Sandbox, SandboxBroken
 from codetape.states.values import (
     BuildFailure,
@@ -389,7 +390,8 @@ class TestRuns:
         status = dict(line.split(":\t") for line in outcome.stdout.strip().splitlines())
         assert {status[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
         assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
-        assert set(status["Uid"].split()) == {"65534"}
+        (user,) = set(status["Uid"].split())
+        assert int(user) in (range(FIRST, FIRST + COUNT) if os.geteuid() == 0 else (65534,))
 
     def test_secrets_come_from_the_host_and_nothing_else_does(self, use: Use) -> None:
         code = "import os\nprint(os.environ.get('TOKEN'), os.environ.get('OTHER'))"
