@@ -241,7 +241,8 @@ def test_d11_each_candidate_is_named_with_its_own_reason(
 @pytest.mark.parametrize("real", REAL, indirect=True)
 def test_d16_status_137_alone_is_no_lack_of_memory(real: Sandbox) -> None:
     outcome = ran(real, "raise SystemExit(137)")
-    assert (outcome.exit_status, outcome.out_of_memory) == (137, False)
+    counted = type(real) is PodmanSandbox or "memory" in find_parents().folders
+    assert (outcome.exit_status, outcome.out_of_memory) == (137, False if counted else None)
     assert limit_problem(outcome) is None
 
 

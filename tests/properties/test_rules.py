@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ from codetape.testing.invariants import check
 from codetape.testing.playing import Trace
 
 
+@pytest.mark.timeout(600)  # 300 sessions, on a loaded machine
 @settings(max_examples=300, report_multiple_bugs=False)
 @given(traces())
 def test_every_session_keeps_the_invariants(trace: Trace) -> None:
