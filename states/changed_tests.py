@@ -13,9 +13,13 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
+from codetape.states import events as e
 from codetape.states.changed_lines import cut, line_change
 from codetape.states.lines_of_tests import Line, units_of
 from codetape.states.python_source import syntax_error
+
+WRITING = (e.TestsWritten, e.TestsPatched)
+"""The events that bring a test file."""
 
 MOST = 20
 """Facts of two files."""
@@ -48,9 +52,9 @@ def changed_tests(before: str, after: str) -> tuple[str, ...]:
         return ("the test file is nested too deeply, or holds too large a number, to be compared",)
 
 
-def changes_since(sources: Iterable[str]) -> tuple[str, ...]:
-    """Return what the last of some test files asks for otherwise than the first."""
-    files = list(sources)
+def changes_since(events: Iterable[e.Event]) -> tuple[str, ...]:
+    """Return what the last test file of a session asks for otherwise than the first one."""
+    files = [event.source for event in events if isinstance(event, WRITING)]
     return changed_tests(files[0], files[-1]) if files else ()
 
 

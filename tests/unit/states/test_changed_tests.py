@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codetape.states import events as e
 from codetape.states.changed_lines import LONGEST_PART
 from codetape.states.changed_tests import LARGEST, MOST, changed_tests, changes_since
 from codetape.states.local_names import NAMING
+from codetape.states.values import Answer
 
 FILES = sorted(
     path
@@ -365,7 +367,11 @@ def test_a_long_test_is_told_as_a_whole() -> None:
     assert fact == "test_total: changed, and too long to be told line by line"
 
 
-def test_the_last_of_many_files_is_compared_with_the_first() -> None:
-    files = [file_of(f"assert total(1) == {n}") for n in (1, 2, 1)]
-    assert changes_since(files[:2]) == ("test_total: expected 1, now 2",)
-    assert changes_since(files) == changes_since([]) == changes_since(files[:1]) == ()
+def written(expected: int) -> e.TestsWritten:
+    return e.TestsWritten(source=file_of(f"assert total(1) == {expected}"), answer=Answer(text=""))
+
+
+def test_the_last_file_of_a_session_is_compared_with_the_first() -> None:
+    events = [written(1), e.Noted(text="x"), written(2), written(1)]
+    assert changes_since(events[:3]) == ("test_total: expected 1, now 2",)
+    assert changes_since(events) == changes_since([]) == changes_since(events[:2]) == ()
