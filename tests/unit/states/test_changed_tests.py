@@ -295,7 +295,7 @@ def test_a_file_with_other_variables_is_the_same(path: Path) -> None:
 
 
 @given(st.sampled_from(FILES), st.randoms(use_true_random=False), st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_another_constant_in_an_assertion_is_always_told(
     path: Path, chance: random.Random, renamed: bool
 ) -> None:
