@@ -19,6 +19,7 @@ from codetape.engine.visible import safe
 from codetape.engines import standing
 from codetape.notebook import folded, table
 from codetape.running import run_solution
+from codetape.states.changed_tests import changes_since
 from codetape.states.constraints import schemas_of
 from codetape.states.ending import not_done
 from codetape.states.events import CodeWritten
@@ -90,6 +91,7 @@ class Result:
             "tokens": f"{self.total_input_tokens:,} in, {self.total_output_tokens:,} out",
             "cost": "unknown" if self.cost is None else f"${self.cost:.4f}",
             "packages": ", ".join(self.detected_packages) or "none",
+            "changed tests": "; ".join(self.changed_tests) or "none",
         }
         code = self.solution.code if self.solution else None
         shown = table(self.folded.job.name, facts)
@@ -231,6 +233,12 @@ class Result:
         """Every code that was written, the first one first."""
         events = (record.event for record in self.records)
         return tuple(event.source for event in events if isinstance(event, CodeWritten))
+
+    @cached_property
+    def changed_tests(self) -> tuple[str, ...]:
+        """What the tests ask for otherwise than those that were written first, in words: a repair of
+        tests may change expected values. Empty if they ask for the same."""
+        return changes_since(record.event for record in self.records)
 
     # --- judging it ---
 

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from codetape.replay.diffs import counted, difference_of, in_words, readable_request
 from codetape.replay.reading import Step, Tape
+from codetape.states.changed_tests import changed_tests
 from codetape.states.events import Forked
 from codetape.states.session import Session
 
@@ -58,7 +59,8 @@ class Comparison:
     """Two tapes, `sessions`. `parting` is None if they are the same.
 
     `paths` are "number event -> state" from there on. `code` and `tests` are unified diffs of the last
-    ones, empty if they are equal; `packages` what only one of both images holds. `facts` are numbers
+    ones, empty if they are equal, `changed_tests` the second of these in words;
+    `packages` what only one of both images holds. `facts` are numbers
     and endings by name: calls, input and output tokens, cost (None: unknown), seconds, and so on.
     """
 
@@ -67,6 +69,7 @@ class Comparison:
     paths: Pair[tuple[str, ...]]
     code: str
     tests: str
+    changed_tests: tuple[str, ...]
     packages: Pair[tuple[str, ...]]
     facts: dict[str, Pair[Any]]
 
@@ -82,6 +85,7 @@ def compare(one: Tape, other: Tape) -> Comparison:
         paths=Pair(_path(one, begin.one), _path(other, begin.other)),
         code=_text_diff(last, "code"),
         tests=_text_diff(last, "tests"),
+        changed_tests=_changed_tests(last),
         packages=_packages(last),
         facts={name: Pair(of(last.one), of(last.other)) for name, of in _FACTS.items()},
     )
@@ -168,6 +172,11 @@ def _path(tape: Tape, begin: int | None) -> tuple[str, ...]:
 def _text_diff(last: Pair[Session], name: str) -> str:
     one, other = (getattr(session, name) for session in (last.one, last.other))
     return text_diff(one.source if one else "", other.source if other else "")
+
+
+def _changed_tests(last: Pair[Session]) -> tuple[str, ...]:
+    one, other = last.one.tests, last.other.tests
+    return changed_tests(one.source, other.source) if one and other else ()
 
 
 def text_diff(before: str, after: str, names: tuple[str, str] = ("first", "second")) -> str:

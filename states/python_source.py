@@ -36,6 +36,11 @@ def parsed(source: str) -> ast.Module:
     return _tree(source.rstrip("\n"))  # a text and its file differ in the last line end only
 
 
+def own_tree(source: str) -> ast.Module:
+    """Return a syntax tree that the caller may change; raises as `parsed` does."""
+    return _tree.__wrapped__(source)
+
+
 @lru_cache(maxsize=32)
 def _tree(source: str) -> ast.Module:
     """Parse once for all that is asked of a text.

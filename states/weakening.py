@@ -268,6 +268,8 @@ def weakened_source(old: str, new: str) -> list[str]:
         return weakened_file(parsed(old), parsed(new))
     except RecursionError:
         return ["the file is nested too deeply to be compared with the one before"]
+    except ValueError:
+        return ["a number in the file is too large for it to be compared with the one before"]
 
 
 def weakened_file(old: ast.Module, new: ast.Module) -> list[str]:

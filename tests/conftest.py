@@ -3,6 +3,7 @@
 import os
 import signal
 import tempfile
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,6 +26,15 @@ def pytest_configure() -> None:
     """Hear Ctrl-C, and let children hear it: a shell has its background jobs ignore it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    """Where several processes test at once, one of them has all tests of sandboxes."""
+    from tests.support.scheduling import OneWorkerForSandboxes
+
+    by_file = config.getoption("dist") == "loadfile"
+    return OneWorkerForSandboxes(config, log) if by_file else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -14,12 +14,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from codetape.adapters.sandbox import runner
+from codetape.adapters.sandbox import kernel, runner
 from codetape.adapters.sandbox.bubblewrap_program import Program, programs
 from codetape.adapters.sandbox.environments import Environments, default_folder
 from codetape.adapters.sandbox.interpreters import Interpreter, reachable
 from codetape.adapters.sandbox.local import LocalSandbox, Run, base_variables
-from codetape.adapters.sandbox.podman import kernel
 from codetape.adapters.sandbox.run_users import own_user
 from codetape.adapters.sandbox.supervise import ENDING, Launch
 from codetape.engine.ports import SandboxBroken

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from codetape.adapters.sandbox.credentials import without_passwords
+from codetape.adapters.sandbox.file_locks import locked
 from codetape.adapters.sandbox.files import remove
 from codetape.adapters.sandbox.installers import (
     acceptable,
@@ -190,15 +191,6 @@ def _stands(environment: Path) -> bool:
         return _prefix(environment).is_dir() and (environment / "bin/python").exists()
     except (OSError, ValueError, TypeError, KeyError):
         return False
-
-
-def locked(descriptor: int) -> bool:
-    """Take the lock of an open file for as long as it is open; False if somebody else has it."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _key(spec: ImageSpec, interpreter: Interpreter) -> str:

@@ -16,7 +16,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, Protocol
 
-from codetape.adapters.sandbox.environments import HALF, MARK, locked
+from codetape.adapters.sandbox.environments import HALF, MARK
+from codetape.adapters.sandbox.file_locks import locked
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import pwd
 from collections.abc import Iterator
 from pathlib import Path
+
+from codetape.adapters.sandbox.file_locks import locked
 
 FIRST, COUNT = 1_879_100_000, 4096
 """Numbers above those that accounts and containers are given."""
@@ -26,20 +27,12 @@ def own_user(locks: Path = LOCKS) -> Iterator[int]:
     for number in _free_numbers():
         descriptor = os.open(locks / str(number), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
-            if _locked(descriptor):
+            if locked(descriptor):
                 yield number
                 return
         finally:
             os.close(descriptor)
     raise OSError("no user is left for a run: too many runs at once")
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _free_numbers() -> Iterator[int]:

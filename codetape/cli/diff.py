@@ -10,6 +10,7 @@ import click
 from codetape.cli.exits import NOT_PASSED, PASSED
 from codetape.cli.out import in_json, put
 from codetape.cli.stores import reading_tape, short, store_option
+from codetape.engine.visible import in_one_line
 
 if TYPE_CHECKING:
     from codetape.cli.screen import Screen
@@ -61,6 +62,8 @@ def show(shown: Screen, comparison: Comparison) -> None:
         if text:
             shown.line(f"\n{name} in the end:", "title")
             shown.code(text, "diff")
+    for fact in comparison.changed_tests:
+        shown.line(f"  {in_one_line(fact)}")
 
 
 def _where(one: int | None, other: int | None) -> str:

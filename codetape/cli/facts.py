@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from codetape.cli.text import counted, duration, listed, one_line
 from codetape.engine.tape import Recorded
 from codetape.states import events as e
+from codetape.states.changed_tests import WRITING, changed_tests
 from codetape.states.failures import Failure
 from codetape.states.job import Job
 from codetape.states.python_source import defined_tests
@@ -27,10 +28,11 @@ class Row:
     facts: str
 
 
-def row(recorded: Recorded) -> Row:
-    """Return an event as a row."""
+def row(recorded: Recorded, tests: str = "") -> Row:
+    """Return an event as a row; `tests` is the test file that the session had before it."""
     event = recorded.event
-    said = one_line("; ".join(filter(None, facts(event))))
+    changed = changed_tests(tests, event.source) if tests and isinstance(event, WRITING) else ()
+    said = one_line("; ".join(filter(None, (*changed, *facts(event)))))
     return Row(recorded.seq, recorded.source, recorded.dest, event.name, said)
 
 

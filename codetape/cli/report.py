@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from codetape.cli.out import in_json
 from codetape.cli.stores import command_line, short
 from codetape.cli.text import counted, duration, listed, money, one_line
+from codetape.engine.visible import in_one_line
 
 if TYPE_CHECKING:
     from codetape.cli.screen import Screen
@@ -41,6 +42,15 @@ def show_result(
         problem = failure.problem
         words = f"{failure.test_id}: {problem.type}: {one_line(problem.message)}"
         screen.line(f"  {failure.label}  {words}", "dim")
+    _show_changed_tests(screen, result)
+
+
+def _show_changed_tests(screen: Screen, result: Result) -> None:
+    """Say what the tests ask for otherwise than those that were written first."""
+    if result.changed_tests:
+        screen.line("The tests were changed since they were first written:", "title")
+    for fact in result.changed_tests:
+        screen.line(f"  {in_one_line(fact)}")
 
 
 def _standing(result: Result) -> str:
@@ -102,6 +112,7 @@ def as_json(result: Result) -> str:
         "inherited": _inherited(session),
         "solution": solution.code if solution else None,
         "tests": result.tests,
+        "changed_tests": list(result.changed_tests),
         "requirements": list(session.spec.requirements),
         "system_packages": list(session.spec.system_packages),
         "image": result.image,

@@ -150,11 +150,13 @@ def _lineage(result: Result) -> str:
 def show_events(shown: Screen, result: Result, _: str = "") -> None:
     """Show the events of a tape as a table."""
     from codetape.cli.facts import row
+    from codetape.states.changed_tests import WRITING
 
     start = result.records[0].at
-    rows = []
+    rows, tests = [], ""
     for record in result.records:
-        shape = row(record)
+        shape = row(record, tests)
+        tests = record.event.source if isinstance(record.event, WRITING) else tests
         after = between(start, record.at)
         seconds = "unknown" if after is None else f"{after:.2f}"
         rows.append((str(shape.seq), seconds, shape.event, shape.dest, shape.facts))

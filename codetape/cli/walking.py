@@ -12,6 +12,7 @@ from codetape.cli.out import put
 from codetape.cli.text import counted
 from codetape.replay.compare import text_diff
 from codetape.replay.diffs import readable_request
+from codetape.states.changed_tests import WRITING
 from codetape.states.events import CodeWritten
 from codetape.states.values import Answer
 
@@ -72,11 +73,17 @@ class Walk:
 
     def _show(self) -> None:
         step = self._tape[self.at]
-        self._screen.event(row(step.record))
+        self._screen.event(row(step.record, _tests_before(step)))
         for difference in self._differences:
             if difference.seq == self.at:
                 self._screen.line(f"      today's rules differ: {difference.reason}", "bad")
         self._screen.line(f"      {_standing(step)}", "dim")
+
+
+def _tests_before(step: Step) -> str:
+    """The test file that the session had before an event; empty if it had none."""
+    before = (s.event for s in step.tape if s.seq < step.seq)
+    return next((x.source for x in reversed(list(before)) if isinstance(x, WRITING)), "")
 
 
 def _standing(step: Step) -> str:

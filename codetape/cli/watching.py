@@ -36,9 +36,10 @@ class Watch:
 
     def on_event(self, recorded: Recorded, session: Session) -> None:
         """Show an event. A reader who has gone away does not end the session."""
-        self.session = session
+        before, self.session = self.session, session
+        tests = before.tests.source if before and before.tests else ""
         with contextlib.suppress(BrokenPipeError):
-            self.screen.event(row(recorded))
+            self.screen.event(row(recorded, tests))
             if self._live:
                 self._live.draw()
 

@@ -35,9 +35,9 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)  # noqa: PLE0605 - it is a list of names, made of the table above
 
 _CONTRACTS = (
-    *("llms", "sandbox_files", "sandbox_floods", "sandbox_harm", "sandbox_isolation"),
-    *("sandbox_limits", "sandbox_reports", "sandbox_runs", "sandboxes", "store_cases"),
-    *("store_forks", "store_leases", "store_tapes", "stores"),
+    *("llms", "sandbox_cheats", "sandbox_files", "sandbox_floods", "sandbox_harm"),
+    *("sandbox_isolation", "sandbox_limits", "sandbox_reports", "sandbox_runs", "sandbox_skips"),
+    *("sandboxes", "store_cases", "store_forks", "store_leases", "store_tapes", "stores"),
     *("invariants", "autocoder_invariants", "machines"),
 )
 """The modules that assert."""

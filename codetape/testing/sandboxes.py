@@ -12,16 +12,25 @@ fixture to override where images stand on one. A sandbox that isolates passes `H
 
 from __future__ import annotations
 
+from codetape.testing.sandbox_cheats import CheatContract
 from codetape.testing.sandbox_files import FileContract, LifeContract
 from codetape.testing.sandbox_floods import FloodContract
 from codetape.testing.sandbox_harm import HarmContract
 from codetape.testing.sandbox_isolation import IsolationContract
 from codetape.testing.sandbox_limits import LimitContract
 from codetape.testing.sandbox_reports import ReportContract
+from codetape.testing.sandbox_skips import SkipContract
 
 
 class SandboxContract(
-    ReportContract, LimitContract, FloodContract, IsolationContract, FileContract, LifeContract
+    ReportContract,
+    CheatContract,
+    SkipContract,
+    LimitContract,
+    FloodContract,
+    IsolationContract,
+    FileContract,
+    LifeContract,
 ):
     """What every sandbox does."""
 

@@ -34,6 +34,7 @@ from codetape.states.values import (
 from codetape.testing.sandbox_files import FileContract, LifeContract
 from codetape.testing.sandbox_isolation import IsolationContract
 from codetape.testing.sandbox_limits import LimitContract
+from codetape.testing.sandbox_runs import QUICK
 from codetape.testing.sandboxes import HarmContract, SandboxContract
 from tests.support.guarded_index import guarded_index
 
@@ -139,13 +140,23 @@ class TestContract(HarmContract, SandboxContract):
         return base_image
 
     def make_sandbox(self, folder: Path) -> Sandbox:
+        """Return one for a single run: what it prepared for the next would be made in vain."""
         return PodmanSandbox(
-            outputs=folder / "outputs", environment={**os.environ, "CONTAINER_HOST": self.service}
+            outputs=folder / "outputs",
+            environment={**os.environ, "CONTAINER_HOST": self.service},
+            ahead=False,
         )
 
 
 class Ahead(PodmanSandbox):
-    """Prepares the container of each run, whatever its limits, so that none is made late."""
+    """Prepares the container of each run, whatever its limits, so that none is made late.
+
+    After a build it prepares for a run with the limits that most have: what fits is not made twice.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._limits = QUICK
 
     async def run(self, spec: RunSpec) -> RunOutcome:
         shape = self._shape(spec.image.ref, spec.limits, network=spec.network)

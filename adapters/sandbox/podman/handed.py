@@ -8,8 +8,8 @@ from importlib import resources
 from typing import Any
 
 FOLDER = "/var/codetape"  # where they lie
-MODULES = ("inside", "kernel")
 PACKAGE = __name__.rpartition(".")[0]
+MODULES = (f"{PACKAGE}.inside", f"{PACKAGE.rpartition('.')[0]}.kernel")
 START = f"import sys; sys.path.insert(0, {FOLDER!r}); from {PACKAGE}.inside import main; main()"
 
 
@@ -23,8 +23,9 @@ def files() -> dict[str, bytes]:
     way = PACKAGE.split(".")
     packages = ["/".join(way[:end]) for end in range(1, len(way) + 1)]
     found = {path(f"{package}/__init__.py"): b"" for package in packages}
-    for name in MODULES:
-        found[path(f"{packages[-1]}/{name}.py")] = source(f"{name}.py")
+    for module in MODULES:
+        package, _, name = module.rpartition(".")
+        found[path(f"{module.replace('.', '/')}.py")] = source(f"{name}.py", package)
     return found
 
 
@@ -33,6 +34,6 @@ def path(name: str) -> str:
     return f"{FOLDER[1:]}/{name}"
 
 
-def source(name: str) -> bytes:
-    """Return a file of this package."""
-    return resources.files(PACKAGE).joinpath(name).read_bytes()
+def source(name: str, package: str = PACKAGE) -> bytes:
+    """Return a file of a package of ours."""
+    return resources.files(package).joinpath(name).read_bytes()

@@ -1,6 +1,6 @@
 """Process 1 of a container: runs one program within bounds and tells the host what it did.
 
-Handed over with kernel.py, under the names that they have here (standard library, Python 3.8 and
+Handed over with ../kernel.py, under the names that they have here (standard library, Python 3.8 and
 later), and started by `handed.command`. Its only argument is a job, a JSON object:
 
     command    what to run, a list of words; its standard input is the nonce and a newline
@@ -44,7 +44,7 @@ import sys
 import time
 from typing import Any
 
-from codetape.adapters.sandbox.podman import kernel
+from codetape.adapters.sandbox import kernel
 
 CHUNK = 24_000  # bytes of one line before encoding: three to four makes 32 KiB
 REPORT = 16 << 20  # bytes kept of the report

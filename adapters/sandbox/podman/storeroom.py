@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from codetape.adapters.sandbox.environments import default_folder, locked
+from codetape.adapters.sandbox.environments import default_folder
+from codetape.adapters.sandbox.file_locks import locked
 from codetape.adapters.sandbox.kept import Kept
 from codetape.adapters.sandbox.podman.service import Missing, Service, quoted
 from codetape.engine.ports import SandboxBroken

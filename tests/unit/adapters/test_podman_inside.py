@@ -1,11 +1,14 @@
 """Process 1 of a container: what it keeps of a stream, what it reads of the kernel."""
 
 import base64
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from codetape.adapters.sandbox.podman import inside, kernel
+from codetape.adapters.sandbox import kernel
+from codetape.adapters.sandbox.podman import handed, inside
 
 V1 = {
     "memory/memory.limit_in_bytes": "1048576",
@@ -145,3 +148,16 @@ def test_the_kind_of_an_output_is_told_without_following_links(tmp_path: Path) -
         "way/file": ["a link", 0],
         "no": None,
     }
+
+
+def test_what_is_handed_over_is_all_that_process_1_imports(tmp_path: Path) -> None:
+    for name, body in handed.files().items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(body)
+    start = handed.START.replace(handed.FOLDER, str(tmp_path / handed.FOLDER[1:]))
+    loading = start.removesuffix("main()") + "print(main.__module__)"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", loading], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "codetape.adapters.sandbox.podman.inside\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import warnings
 from pathlib import Path
 
 import pytest
@@ -61,34 +62,62 @@ CONSTRUCTED = {
 }
 
 
-class Collection:
-    """Has pytest collect a file, in this process, and keeps what it says."""
+INHERITED = (
+    "import unittest\nclass TestBase:\n    def __init__(self, *a): super().__init__(*a)\n"
+    f"    {A}class X(TestBase, unittest.TestCase): ...\n"
+)
+OTHER = ["", "def test_b(): ...\n"]
+COLLECTED = [
+    *NOT_CERTAIN.values(),
+    *(source for source, _ in CERTAIN.values()),
+    *(source + other for source in CONSTRUCTED.values() for other in OTHER),
+    INHERITED,
+]
+"""The files that pytest collects, all in one run."""
 
-    def __init__(self, file: Path) -> None:
-        self.report = TestReport(finished=True)
-        options = ["-c", "/dev/null", "--rootdir", str(file.parent), "--noconftest", "-q"]
+
+class Collection:
+    """Has pytest collect files, in this process, and keeps what it says of each."""
+
+    def __init__(self, files: list[Path]) -> None:
+        self.reports = {file.name: TestReport(finished=True) for file in files}
+        options = ["-c", "/dev/null", "--rootdir", str(files[0].parent), "--noconftest", "-q"]
         quiet = [*options, "-p", "no:cacheprovider", "-W", "default", "--collect-only"]
         with contextlib.redirect_stdout(io.StringIO()):
-            pytest.main([*quiet, "--import-mode=importlib", str(file)], [self])
+            pytest.main([*quiet, "--import-mode=importlib", *map(str, files)], [self])
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        ids = [item.nodeid.partition("::")[2] for item in session.items]
-        passed = tuple(TestResult(id=name, outcome="passed") for name in ids)
-        functions = [item.function for item in session.items if isinstance(item, pytest.Function)]
-        lines = tuple(function.__code__.co_firstlineno for function in functions)
-        parts = {"collected": tuple(ids), "results": passed, "lines": lines}
-        self.report = self.report.model_copy(update=parts)
+        for item in session.items:
+            name = item.nodeid.partition("::")[2]
+            result = TestResult(id=name, outcome="passed")
+            self._add(item.path.name, collected=name, results=result, lines=_line(item))
 
-    def pytest_warning_recorded(self, warning_message: object) -> None:
-        told = str(getattr(warning_message, "message", ""))
-        warnings = (*self.report.warnings, told)
-        self.report = self.report.model_copy(update={"warnings": warnings})
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
+        told = str(warning_message.message)
+        self._add(Path(warning_message.filename).name, warnings=told)
+
+    def _add(self, file: str, **parts: object) -> None:
+        """Add one thing of each part to the report of a file."""
+        report = self.reports[file]
+        longer = {name: (*getattr(report, name), one) for name, one in parts.items()}
+        self.reports[file] = report.model_copy(update=longer)
 
 
-def collected(source: str, folder: Path) -> TestReport:
-    file = folder / f"test_{folder.name}.py"  # pytest imports a module of one name once
-    file.write_text(source)
-    return Collection(file).report
+def _line(item: pytest.Item) -> int:
+    assert isinstance(item, pytest.Function)
+    line: int = item.function.__code__.co_firstlineno
+    return line
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TestReport]:
+    """What collection says of each of the files, by its source."""
+    folder = tmp_path_factory.mktemp("collected")
+    files = [folder / f"test_{number}.py" for number in range(len(COLLECTED))]
+    for file, source in zip(files, COLLECTED, strict=True):
+        file.write_text(source)
+    found = Collection(files).reports
+    return {source: found[file.name] for file, source in zip(files, COLLECTED, strict=True)}
 
 
 def judged(source: str, report: TestReport) -> e.Event:
@@ -98,17 +127,21 @@ def judged(source: str, report: TestReport) -> e.Event:
 
 
 @pytest.mark.parametrize("case", NOT_CERTAIN)
-def test_collection_decides_where_the_text_cannot_know(case: str, tmp_path: Path) -> None:
+def test_collection_decides_where_the_text_cannot_know(
+    case: str, reports: dict[str, TestReport]
+) -> None:
     source = NOT_CERTAIN[case]
-    report = collected(source, tmp_path)
+    report = reports[source]
     assert may_define_tests(source)
     assert isinstance(judged(source, report), e.TestsPassed), report
 
 
 @pytest.mark.parametrize("case", CERTAIN)
-def test_a_certain_test_that_collection_lacks_is_no_pass(case: str, tmp_path: Path) -> None:
+def test_a_certain_test_that_collection_lacks_is_no_pass(
+    case: str, reports: dict[str, TestReport]
+) -> None:
     source, ids = CERTAIN[case]
-    report = collected(source, tmp_path)
+    report = reports[source]
     assert [test.id for test in certain_tests(source)] == ids == list(report.collected)
     other = TestReport(
         finished=True,
@@ -123,21 +156,19 @@ def test_a_certain_test_that_collection_lacks_is_no_pass(case: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("case", CONSTRUCTED)
-@pytest.mark.parametrize("other", ["", "def test_b(): ...\n"])
-def test_a_class_with_a_constructor_never_passes(case: str, other: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", OTHER)
+def test_a_class_with_a_constructor_never_passes(
+    case: str, other: str, reports: dict[str, TestReport]
+) -> None:
     source = CONSTRUCTED[case] + other
-    event = judged(source, collected(source, tmp_path))
+    event = judged(source, reports[source])
     assert isinstance(event, e.TestsNotCollected)
     assert event.failure.label == "test_error"
     assert event.failure.because.startswith("class TestX has an __")
 
 
-def test_a_base_whose_tests_run_in_a_child_is_no_fault(tmp_path: Path) -> None:
-    source = (
-        "import unittest\nclass TestBase:\n    def __init__(self, *a): super().__init__(*a)\n"
-        f"    {A}class X(TestBase, unittest.TestCase): ...\n"
-    )
-    assert isinstance(judged(source, collected(source, tmp_path)), e.TestsPassed)
+def test_a_base_whose_tests_run_in_a_child_is_no_fault(reports: dict[str, TestReport]) -> None:
+    assert isinstance(judged(INHERITED, reports[INHERITED]), e.TestsPassed)
 
 
 def test_another_function_in_the_place_of_a_test_is_a_fault_of_the_code(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""What process 1 of a container asks of the kernel: limits, counters, and a filter of system calls.
+"""What sandboxes ask of the kernel: limits in force, counters, and a filter of system calls.
 
-Handed over into containers (standard library, Python 3.8 and later).
+Handed over into containers of podman (standard library, Python 3.8 and later).
 """
 
 from __future__ import annotations
