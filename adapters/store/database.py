@@ -129,6 +129,8 @@ class Database:
             files.make_private(self._path)
             self._file = files.identity(self._path)
             was_empty = files.is_empty(self._path)
+            if fault := files.fault_beside(self._path):
+                raise StoreUnusable(self._name, fault)
         db = sqlite3.connect(
             self._name, timeout=WAIT, isolation_level=None, check_same_thread=False
         )
