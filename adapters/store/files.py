@@ -84,6 +84,15 @@ def _last(file: Path, count: int) -> bytes:
         return opened.read(count)
 
 
+def size_of(path: Path) -> int:
+    """Return the bytes of a store with its log; 0 for what is not there."""
+    total = 0
+    for end in ("", "-wal"):
+        with suppress(OSError):
+            total += os.stat(f"{path}{end}").st_size
+    return total
+
+
 def is_empty(path: Path) -> bool:
     """Say whether a file has no content; False if that cannot be told."""
     try:
