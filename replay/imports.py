@@ -36,6 +36,9 @@ _BLOB = re.compile(rb'\{"blob":"[0-9a-f]{64}","text":"(?:[^"\\]++|\\.)*+"\}\n?')
 AHEAD = timedelta(days=1)
 """How far clocks of two machines may differ."""
 
+MOST_PARTS = 200
+"""Sessions that a tape is of: each is read through all that it came from."""
+
 LARGEST_FILE = 512 << 20
 """Bytes of a file: a whole tape is in memory while it is read."""
 
@@ -132,10 +135,13 @@ def put_tape(tape: TapeFile, store: EventStore, owner: str = "an import") -> Tap
     """Do as `import_tape` does with a file that was read. Raises Redacted too."""
     if tape.redacted:
         raise Redacted(tape.session)
-    _check_times(tape.rows)
     written = groupby(tape.rows, lambda row: row.session)
     parts = [_Part(session, tuple(rows)) for session, rows in written]
+    if len(parts) > MOST_PARTS:
+        reason = f"it is a fork of forks, {len(parts)} deep, and {MOST_PARTS} at most are imported"
+        raise StoreError(f"session {tape.session}: {reason}")
     known = [_known(store, part, whole=part is parts[-1]) for part in parts]
+    _check_times(tape.rows)
     for at, (part, there) in enumerate(zip(parts, known, strict=True)):
         if there is None or there < len(part.rows):
             _append(store, tape, parts[: at + 1], there, owner)

