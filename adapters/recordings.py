@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from codetape.engine.ports import DamagedTape
 from codetape.engine.tape import Source, read, request_of
 from codetape.states.values import ImageSpec, LlmCall, Outcome, RunSpec, Value
 
@@ -59,7 +60,12 @@ def recordings(source: Source, session: str) -> Iterator[Recording]:
     """
     for record in read(source, session):
         if record.request_key is not None and record.event.outcome is not None:
-            yield Recording(record.seq, _given(request_of(source, record)), record.event.outcome)
+            asked = request_of(source, record)
+            try:
+                yield Recording(record.seq, _given(asked), record.event.outcome)
+            except (KeyError, TypeError, ValueError) as error:
+                reason = "what was asked is none of what an adapter answers"
+                raise DamagedTape(record.session, record.seq, reason) from error
 
 
 def _given(body: Mapping[str, Any]) -> Value:

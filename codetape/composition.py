@@ -189,7 +189,7 @@ def answered(store: EventStore, session: str) -> dict[str, int]:
     kinds: Counter[str] = Counter()
     for record in read(store, session):
         if record.request_key and isinstance(record.event.outcome, Answer | CallFailure):
-            kinds[request_of(store, record)["call"]["kind"]] += 1
+            kinds[request_of(store, record).get("call", {}).get("kind", "")] += 1
     return dict(kinds)
 
 

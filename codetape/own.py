@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 from codetape.replay.rules import register
@@ -15,13 +16,14 @@ VARIABLE = "CODETAPE_WORKFLOWS"
 
 
 def find(name: str) -> tuple[Workflow, ModuleType]:
-    """Import a workflow by MODULE:WORKFLOW, also from the folder that we stand in.
+    """Import a workflow by MODULE:WORKFLOW, from the folder that we stand in if it is not installed.
 
-    Raises ValueError, which says what is wrong and what there is.
+    Modules of that folder stand for no installed one: others may have made it. Raises ValueError,
+    which says what is wrong and what there is.
     """
     module, _, attribute = name.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    if find_spec(module.partition(".")[0]) is None:
+        sys.path.append(os.getcwd())
     try:
         home = import_module(module)
     except ImportError as error:

@@ -224,7 +224,8 @@ class Result:
         for record in self.records:
             if record.request_key and isinstance(answer := record.event.outcome, Answer):
                 body = request_of(self.store, record)
-                turns += [_turn(message) for message in body["call"]["messages"]]
+                messages = body.get("call", {}).get("messages", ())
+                turns += [_turn(message) for message in messages]
                 turns.append({"role": "assistant", "content": answer.text or ""})
         return tuple(turns)
 

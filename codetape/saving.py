@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
+from codetape.adapters.sandbox.installers import acceptable
 from codetape.engine.visible import escaped, in_one_line, safe
 from codetape.states.job import Declared, Job
 from codetape.states.session import Session
@@ -31,11 +33,16 @@ def save(session: Session, folder: Path) -> tuple[Path, ...]:
     texts = {
         "solution.py": session.code.source,
         "test_solution.py": session.tests.source if session.tests else "",
-        "requirements.txt": "".join(f"{name}\n" for name in session.spec.requirements),
+        "requirements.txt": "".join(map(_required, session.spec.requirements)),
         "Containerfile": containerfile(session),
         "README.md": readme(session),
     }
     return tuple(_written(folder / name, text) for name, text in texts.items() if text)
+
+
+def _required(name: str) -> str:
+    """A line of requirements.txt. What is no plain requirement, as an option of pip, is left out."""
+    return f"{name}\n" if acceptable(name) else f"# left out: {in_one_line(name)}\n"
 
 
 def _written(file: Path, text: str) -> Path:
@@ -54,7 +61,7 @@ def containerfile(session: Session) -> str:
         f"ENV PATH={VENV}/bin:$PATH",
     ]
     if spec.system_packages:
-        names = " ".join(map(shlex.quote, spec.system_packages))
+        names = " ".join(map(_word, spec.system_packages))
         lines.append(
             "RUN apt-get update && apt-get install -y --no-install-recommends "
             f"{names} && rm -rf /var/lib/apt/lists/*"
@@ -62,17 +69,22 @@ def containerfile(session: Session) -> str:
     if spec.requirements:
         lines.append("COPY requirements.txt /tmp/requirements.txt")
         lines.append("RUN pip install --no-cache-dir -r /tmp/requirements.txt")
-    lines += [f"RUN {command}" for command in spec.commands]
+    lines += [f"RUN {_command(command)}" for command in spec.commands]
     lines.append("COPY *.py /app/")
     lines.append('ENTRYPOINT ["python", "/app/solution.py"]')
     return "\n".join(lines) + "\n"
+
+
+def _command(text: str) -> str:
+    """A command in one line of a Containerfile, and the same command where it has several."""
+    return text if in_one_line(text) == text else json.dumps(["/bin/sh", "-c", text])
 
 
 def _base(session: Session) -> str:
     """Return the job's own base, or one with the Python that the code was tested with."""
     spec, image = session.spec, session.image
     if spec.base and not spec.base.startswith("localhost/"):
-        return spec.base
+        return in_one_line(spec.base)
     return BASE.format(spec.python or (image and image.python) or PYTHON)
 
 
@@ -103,8 +115,8 @@ def _quoted(text: str) -> str:
 
 
 def _interface(job: Job) -> str:
-    lines = [f"- input `--{d.name}`: {d.type}" for d in job.inputs]
-    lines += [f"- output `/var/outputs/{d.name}`: {d.type}" for d in job.outputs]
+    lines = [f"- input {_name(f'--{d.name}')}: {d.type}" for d in job.inputs]
+    lines += [f"- output {_name(f'/var/outputs/{d.name}')}: {d.type}" for d in job.outputs]
     return "\n".join(lines) or "It declares no inputs and outputs."
 
 
@@ -121,7 +133,11 @@ def _testing(session: Session) -> str:
 def _variables(job: Job) -> list[str]:
     """Say what has to be set: the values are not in this folder, for they may be secret."""
     names = (*job.environment, *job.secrets)
-    return [f"It reads the variables {', '.join(names)}; set them first."] if names else []
+    return (
+        [f"It reads the variables {', '.join(map(_plain_name, names))}; set them first."]
+        if names
+        else []
+    )
 
 
 def _running(job: Job) -> str:
@@ -142,6 +158,17 @@ def _example(job: Job, declared: Declared) -> str:
     if declared.type in {"File", "Dir"}:
         return _word(f"/var/inputs/{files.get(declared.name, declared.name)}")
     return f"<{declared.type}>"
+
+
+def _name(text: str) -> str:
+    """A name as code, in one line that it cannot end."""
+    line = in_one_line(text).replace("`", "'")
+    return f"`{line}`"
+
+
+def _plain_name(text: str) -> str:
+    """A name as it stands; what is none of a variable, as code."""
+    return text if text.isidentifier() else _name(text)
 
 
 def _word(text: str) -> str:

@@ -135,6 +135,27 @@ def unpack_json(text: str, get_blob: Callable[[str], bytes]) -> Any:
     return _Restoring(get_blob).restored(value)
 
 
+def unpack_request(text: str, get_blob: Callable[[str], bytes]) -> dict[str, Any]:
+    """Return the body of a request that was packed.
+
+    Raises ValueError, also for what has not the form of a request; KeyError for a blob that is gone.
+    """
+    match body := unpack_json(text, get_blob):
+        case {"request": str(), "call": {"kind": str(), "messages": list(messages)}}:
+            if all(map(_is_message, messages)):
+                return dict(body)
+        case {"request": str(), **fields} if "call" not in fields:
+            return dict(body)
+    raise ValueError("what was asked has not the form of a request")
+
+
+def _is_message(message: Any) -> bool:
+    match message:
+        case {"role": str(), "parts": list(parts)}:
+            return all(isinstance(part, str) for part in parts)
+    return False
+
+
 def _pack(dumped: dict[str, Any]) -> Packed:
     blobs: dict[str, bytes] = {}
     _reduce(dumped, blobs, 1)

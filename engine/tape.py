@@ -52,7 +52,7 @@ def request_of(store: Source, record: Recorded) -> dict[str, Any]:
     """Return what was asked for before an event that has a request. Raises DamagedTape."""
     with _blamed(record.session, record.seq):
         body = store.get_blob(str(record.request_key)).decode()
-        return dict(codec.unpack_json(body, store.get_blob))
+        return codec.unpack_request(body, store.get_blob)
 
 
 def _recorded(store: Source, row: StoredEvent) -> Recorded:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from itertools import chain, count, groupby
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -32,6 +33,12 @@ MOST_VALUES = 40_000
 _BLOB = re.compile(rb'\{"blob":"[0-9a-f]{64}","text":"(?:[^"\\]++|\\.)*+"\}\n?')
 """A line with one long text: brackets in it are no lists."""
 
+AHEAD = timedelta(days=1)
+"""How far clocks of two machines may differ."""
+
+MOST_PARTS = 200
+"""Sessions that a tape is of: each is read through all that it came from."""
+
 LARGEST_FILE = 512 << 20
 """Bytes of a file: a whole tape is in memory while it is read."""
 
@@ -52,6 +59,17 @@ class OtherContent(StoreError):
 
     def __init__(self, session: str, seq: int) -> None:
         super().__init__(f"session {session} is in the store already, with another event {seq}")
+        self.session = session
+        self.seq = seq
+
+
+class FutureTape(StoreError):
+    """A tape with an event that has not happened yet: `session`, `seq`."""
+
+    def __init__(self, session: str, seq: int, at: str) -> None:
+        super().__init__(
+            f"event {seq} of session {session} lies in the future ({at}): not imported"
+        )
         self.session = session
         self.seq = seq
 
@@ -107,7 +125,8 @@ def import_tape(path: Path, store: EventStore, owner: str = "an import") -> Tape
     A session that is there already stays as it is if it is equal, and is completed if the file goes
     on from its end. A fork brings what it has inherited: the sessions that it came from, up to where
     it left them, unless they are there. Raises BadTapeFile before anything is written, OtherContent,
-    SessionOwned, and what `EventStore.append` raises; an import that was cut off can be made again.
+    FutureTape, SessionOwned, and what `EventStore.append` raises; an import that was cut off can be
+    made again.
     """
     return put_tape(read_tape_file(path), store, owner)
 
@@ -118,11 +137,24 @@ def put_tape(tape: TapeFile, store: EventStore, owner: str = "an import") -> Tap
         raise Redacted(tape.session)
     written = groupby(tape.rows, lambda row: row.session)
     parts = [_Part(session, tuple(rows)) for session, rows in written]
+    if len(parts) > MOST_PARTS:
+        reason = f"it is a fork of forks, {len(parts)} deep, and {MOST_PARTS} at most are imported"
+        raise StoreError(f"session {tape.session}: {reason}")
     known = [_known(store, part, whole=part is parts[-1]) for part in parts]
+    _check_times(tape.rows)
     for at, (part, there) in enumerate(zip(parts, known, strict=True)):
         if there is None or there < len(part.rows):
             _append(store, tape, parts[: at + 1], there, owner)
     return tape
+
+
+def _check_times(rows: Iterable[StoredEvent]) -> None:
+    """Refuse events of the future: their session would be the newest one for ever."""
+    latest = datetime.now(UTC) + AHEAD
+    for row in rows:
+        moment = moment_of(row.at)
+        if moment is not None and moment > latest:
+            raise FutureTape(row.session, row.seq, row.at)
 
 
 @dataclass(frozen=True, slots=True)

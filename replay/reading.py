@@ -35,6 +35,9 @@ def open_intact(
     return Tape(session, rules, tuple(intact), source), fault
 
 
+KEPT = 64
+"""Sessions of one tape that are kept, so that a walk over it folds no event very often."""
+
 SHOWN = 2000
 """Characters of a value that a notebook shows."""
 
@@ -53,6 +56,8 @@ def is_redacted(source: Source) -> bool:
 def as_recorded(rules: Workflow, before: Session, record: Recorded) -> Session:
     """Return the session after an event that led where the tape says, whatever the table says."""
     facts = rules.folded(before, record.event)
+    if record.dest not in {*State}:
+        raise DamagedTape(record.session, record.seq, "it leads to no state that there is")
     after = replace(facts, state=State(record.dest), seq=record.seq)
     if not after.done:
         return after
@@ -63,10 +68,9 @@ def as_recorded(rules: Workflow, before: Session, record: Recorded) -> Session:
 def stored_request(get_blob: Callable[[str], bytes], key: str) -> dict[str, Any] | None:
     """Return what was asked when the tape was made, None if that is not there any more."""
     try:
-        body = codec.unpack_json(get_blob(key).decode(), get_blob)
+        return codec.unpack_request(get_blob(key).decode(), get_blob)
     except (KeyError, ValueError):
         return None
-    return body if isinstance(body, dict) and "request" in body else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,7 @@ class Tape:
         self.rules = rules
         self.source = source
         self._records = records
-        self._sessions = [rules.blank(id)]  # as far as somebody asked
+        self._sessions = {0: rules.blank(id)}  # some of those that were asked for
 
     @property
     def workflow(self) -> str:
@@ -186,10 +190,21 @@ class Tape:
         """
         if seq:
             seq = self[seq].seq
-        while len(self._sessions) <= seq:
-            record = self._records[len(self._sessions) - 1]
-            self._sessions.append(self._after(self._sessions[-1], record))
-        return self._sessions[seq]
+        nearest = max(known for known in self._sessions if known <= seq)
+        session = self._sessions[nearest]
+        for record in self._records[nearest:seq]:
+            session = self._after(session, record)
+            if record.seq % self._apart == 0:
+                self._sessions[record.seq] = session
+        self._sessions[seq] = session
+        if len(self._sessions) > 2 * KEPT:  # by a walk over all of them
+            self._sessions = {n: s for n, s in self._sessions.items() if n % self._apart == 0}
+        return session
+
+    @property
+    def _apart(self) -> int:
+        """How far apart the sessions are that stay: each holds what all before it have brought."""
+        return len(self) // KEPT + 1
 
     def _after(self, before: Session, record: Recorded) -> Session:
         """Fold an event; of a redacted tape the texts that guards would read are gone."""

@@ -80,6 +80,7 @@ async def _resolved(program: str, name: str, *options: str) -> str | None:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         env=settings(),
+        cwd="/",  # as the installer: a folder that we stand in may name an index of its own
     )
     try:
         async with asyncio.timeout(LONGEST):

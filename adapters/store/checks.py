@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from codetape.adapters.owner import alive, readable
 from codetape.engine.chain import GENESIS, chained
@@ -28,6 +29,26 @@ given_back: set[str] = set()
 """Tokens of leases that this process gave back, and could not write that down."""
 
 LARGEST = 2**63 - 1  # of SQLite's integers
+
+
+class UnreadableRow(Exception):
+    """A row with values that no step of ours writes."""
+
+
+Kinds = tuple[tuple[type, ...], ...]
+"""The types that the columns of a row may have."""
+
+TEXT: tuple[type, ...] = (str,)
+NUMBER: tuple[type, ...] = (int,)
+MAYBE_TEXT = (str, type(None))
+MAYBE_NUMBER = (int, type(None))
+
+
+def typed(row: tuple[Any, ...], kinds: Kinds, table: str) -> tuple[Any, ...]:
+    """Return a row whose values have the types of its columns. Raises UnreadableRow."""
+    if all(type(value) in kind for value, kind in zip(row, kinds, strict=True)):
+        return row
+    raise UnreadableRow(f"a row of {table} is unreadable: the file is damaged or forged")
 
 
 @dataclass(slots=True)

@@ -14,10 +14,12 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codetape.adapters.store import files, objects, rows, schema
+from codetape.adapters.store.checks import UnreadableRow
 from codetape.adapters.store.remedies import GONE, WAIT, remedy
 from codetape.adapters.store.schema import Steps
 from codetape.engine.ports import StoreUnusable
@@ -29,7 +31,15 @@ if TYPE_CHECKING:
 Taken = sqlite3.IntegrityError
 """What a row raises whose key is there already."""
 
-_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG}
+_DAMAGE = {
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_INTERRUPT,  # by ourselves: see Database._bound
+}
+
+STEPS, STEPS_PER_BYTE, STEPS_AT_ONCE = 2_000_000, 20, 100_000
+"""Of SQLite's machine; a row of ours takes less than one step for each of its bytes."""
 
 
 LARGEST_ROW = 32 << 20
@@ -83,13 +93,27 @@ class Database:
             try:
                 if self._connection is None:
                     self._connection = self._opened()
+                self._bound(self._connection)
                 yield self._connection
+            except UnreadableRow as error:
+                raise StoreUnusable(self._name, str(error)) from error
             except sqlite3.ProgrammingError:  # no fault of the file's
                 raise
             except (sqlite3.Error, OSError) as error:
                 usual = "SQLITE_CANTOPEN" if isinstance(error, OSError) else "SQLITE_CORRUPT"
                 kind = getattr(error, "sqlite_errorname", usual)
                 raise StoreUnusable(self._name, remedy(kind, str(error), self._free())) from error
+
+    def _bound(self, db: sqlite3.Connection) -> None:
+        """Let what is done next take as many steps as the size of the file explains, and no more.
+
+        The pages of a forged file can be a tree in which every branch is the same one. The handler has
+        no code of Python's in it: an interrupt of a person would end there, and be lost.
+        """
+        if self._path is None:
+            return
+        allowed = (STEPS + STEPS_PER_BYTE * files.size_of(self._path)) // STEPS_AT_ONCE
+        db.set_progress_handler(chain(repeat(0, allowed), repeat(1)).__next__, STEPS_AT_ONCE)
 
     def _free(self) -> int | None:
         """Return what is left on the disk for us, in bytes; None if that cannot be told."""
@@ -129,11 +153,14 @@ class Database:
             files.make_private(self._path)
             self._file = files.identity(self._path)
             was_empty = files.is_empty(self._path)
+            if fault := files.fault_beside(self._path):
+                raise StoreUnusable(self._name, fault)
         db = sqlite3.connect(
             self._name, timeout=WAIT, isolation_level=None, check_same_thread=False
         )
         try:
             _distrust(db)
+            self._bound(db)
             objects.check_objects(db, self._name, _blank)
             if self._is_made_at_once(db):
                 migrate(db, self._name, self.steps)

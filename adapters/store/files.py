@@ -52,6 +52,46 @@ def make_private(path: Path) -> None:
 
 _SIDECARS = ("-wal", "-shm", "-journal")
 
+_NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")
+"""So ends a journal with the name of a file that SQLite deletes once it has played the journal back."""
+
+
+def fault_beside(path: Path) -> str | None:
+    """Return why the files beside a store are none that a crash of ours leaves; None if they may be.
+
+    It has to be asked before SQLite opens the store, for that plays a journal back, waits for a pipe
+    and follows a link. Our transactions are of one file: no journal of theirs names another one.
+    """
+    path = _resolved(path)
+    for end in _SIDECARS:
+        file = path.with_name(path.name + end)
+        try:
+            if not stat.S_ISREG(file.lstat().st_mode):
+                return f"{file.name} beside it is no regular file: move it away"
+            if end == "-journal" and _last(file, len(_NAMES_ANOTHER)) == _NAMES_ANOTHER:
+                return (
+                    f"{file.name} beside it is none of ours, and would delete a file: move it away"
+                )
+        except FileNotFoundError:
+            continue
+    return None
+
+
+def _last(file: Path, count: int) -> bytes:
+    """Return the last bytes of a file, fewer if it is shorter."""
+    with file.open("rb") as opened:
+        opened.seek(max(opened.seek(0, os.SEEK_END) - count, 0))
+        return opened.read(count)
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a store with its log; 0 for what is not there."""
+    total = 0
+    for end in ("", "-wal"):
+        with suppress(OSError):
+            total += os.stat(f"{path}{end}").st_size
+    return total
+
 
 def is_empty(path: Path) -> bool:
     """Say whether a file has no content; False if that cannot be told."""

@@ -16,12 +16,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from codetape.adapters.store import ranking, rows, schema
-from codetape.adapters.store.checks import LARGEST, utc_now
+from codetape.adapters.store.checks import (
+    LARGEST,
+    MAYBE_NUMBER,
+    NUMBER,
+    TEXT,
+    UnreadableRow,
+    typed,
+    utc_now,
+)
 from codetape.adapters.store.database import Database
 from codetape.adapters.store.library_tables import LIBRARY
 from codetape.adapters.store.ranking import Candidate
 from codetape.engine.boundary import bounded
 from codetape.engine.ports import StoreError
+from codetape.engine.tape import moment_of
 from codetape.states.texts import well_formed
 
 LANES = ("autocoder", "make_tool")
@@ -214,7 +223,7 @@ class Library(Database):
         """Return the files that all sessions have left, or one, in the order of their times."""
         with self._reading() as db:
             found = db.execute(_ARTIFACTS, (session, session)) if db else ()
-            return tuple(Artifact(*row) for row in found)
+            return tuple(Artifact(*typed(row, (TEXT,) * 4, "artifacts")) for row in found)
 
     # --- the connection ---------------------------------------------------------------------------
 
@@ -241,6 +250,7 @@ _LESSONS = """
     FROM lessons LEFT JOIN verdicts ON verdicts.session = lessons.session
     WHERE ? IS NULL OR lessons.lane = ? ORDER BY id
 """
+_LESSON = (NUMBER, *(TEXT,) * 4, NUMBER, NUMBER, TEXT, MAYBE_NUMBER)
 _HAVING = """
     SELECT id FROM lessons_words JOIN lessons ON id = lessons_words.rowid
     WHERE lessons_words MATCH ? AND lane = ?
@@ -256,7 +266,9 @@ def _is_there(db: rows.Db) -> bool:
 
 def _lessons(db: rows.Db, lane: str | None) -> Iterator[Lesson]:
     for row in db.execute(_LESSONS, (lane, lane)):
-        *facts, note, uses, at, good = row
+        *facts, note, uses, at, good = typed(row, _LESSON, "lessons")
+        if uses < 0 or moment_of(at) is None:
+            raise UnreadableRow("a row of lessons is unreadable: the file is damaged or forged")
         verdict = None if good is None else bool(good)
         yield Lesson(*facts, bool(note), uses, at, verdict)  # type: ignore[call-arg]
 

@@ -10,6 +10,7 @@ _REMEDIES = {
     "CANTOPEN": "it cannot be opened: look at the path, and at who may read and write there",
     "NOTADB": "it is no SQLite file, and is left as it is: name another file",
     "CORRUPT": "the file is damaged, and is left as it is: copy it, then restore it from a backup",
+    "INTERRUPT": "its rows have no end that fits its size: the file is damaged or forged",
     "BUSY": f"another process kept it locked for {WAIT:.0f} s: end that process, then try again",
     "IOERR": "the disk could not be read or written: look at the disk, then resume",
 }

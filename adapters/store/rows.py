@@ -8,7 +8,19 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
-from codetape.adapters.store.checks import LARGEST, Part, Record, digest, parts_of
+from codetape.adapters.store.checks import (
+    LARGEST,
+    MAYBE_NUMBER,
+    MAYBE_TEXT,
+    NUMBER,
+    TEXT,
+    Part,
+    Record,
+    UnreadableRow,
+    digest,
+    parts_of,
+    typed,
+)
 from codetape.engine.codec import LARGEST_BLOB
 from codetape.engine.ports import DamagedTape, Lease, StoredEvent, UnknownSession
 
@@ -18,6 +30,7 @@ _FIND = """
         token, owner, expires
     FROM sessions WHERE id = ?
 """
+_KINDS = (*(TEXT,) * 4, NUMBER, *(TEXT,) * 3, MAYBE_TEXT, MAYBE_NUMBER, *(MAYBE_TEXT,) * 3)
 _STARTED = """
     SELECT id, workflow, name, state, seq, head, started_at, updated_at, parent, parent_seq,
         token, owner, expires
@@ -73,14 +86,18 @@ def transaction(db: Db, kind: str) -> Iterator[None]:
 
 
 def find(db: Db, session: str) -> Record | None:
-    """Return the row of a session, None if there is none."""
+    """Return the row of a session, None if there is none. Raises UnreadableRow."""
     row = db.execute(_FIND, (session,)).fetchone()
-    return Record(*row) if row else None
+    return _record(row) if row else None
 
 
 def started(db: Db) -> list[Record]:
-    """Return the rows of the sessions that have an event, the oldest first."""
-    return [Record(*row) for row in db.execute(_STARTED)]
+    """Return the rows of the sessions that have an event, the oldest first. Raises UnreadableRow."""
+    return [_record(row) for row in db.execute(_STARTED)]
+
+
+def _record(row: tuple[Any, ...]) -> Record:
+    return Record(*typed(row, _KINDS, "sessions"))
 
 
 def parts(db: Db, session: str) -> tuple[Record, list[Part]]:
@@ -88,17 +105,25 @@ def parts(db: Db, session: str) -> tuple[Record, list[Part]]:
 
     Raises UnknownSession, and DamagedTape where there are events of an unknown session.
     """
-    with transaction(db, "DEFERRED"):
-        record = find(db, session)
-        last = db.execute("SELECT max(seq) FROM events WHERE session = ?", (session,)).fetchone()[0]
-        if record is None and (last is None or is_pruned(db, session)):
-            raise UnknownSession(session)
-        if record is None or not isinstance(record.seq, int):
-            raise DamagedTape(session, 1, "the session's own row is missing or unreadable")
-        if last is not None and not isinstance(last, int):
-            last = LARGEST  # a damaged row: whoever reads up to here comes upon it
-        end = max(last or 0, record.seq if record.parent else 0)
-        return record, parts_of(record, end, partial(find, db))
+    try:
+        with transaction(db, "DEFERRED"):
+            return _parts(db, session)
+    except UnreadableRow:
+        reason = "the session's own row, or that of a parent, is unreadable"
+        raise DamagedTape(session, 1, reason) from None
+
+
+def _parts(db: Db, session: str) -> tuple[Record, list[Part]]:
+    record = find(db, session)
+    last = db.execute("SELECT max(seq) FROM events WHERE session = ?", (session,)).fetchone()[0]
+    if record is None and (last is None or is_pruned(db, session)):
+        raise UnknownSession(session)
+    if record is None:
+        raise DamagedTape(session, 1, "the session's own row is missing")
+    if last is not None and not isinstance(last, int):
+        last = LARGEST  # a damaged row: whoever reads up to here comes upon it
+    end = max(last or 0, record.seq if record.parent else 0)
+    return record, parts_of(record, end, partial(find, db))
 
 
 def is_pruned(db: Db, session: str) -> bool:

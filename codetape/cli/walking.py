@@ -125,9 +125,17 @@ def _answer(screen: Screen, step: Step) -> None:
         case None:
             screen.line("This event tells of no outcome.", "dim")
         case Answer(text=text, raw=raw):
-            screen.line(json.loads(raw) if raw else text or "(no text)")
+            screen.line(_original(raw) if raw else text or "(no text)")
         case outcome:
             screen.code(outcome.model_dump_json(indent=2), "json")
+
+
+def _original(raw: str) -> str:
+    """Return the text in a JSON string; what is none, as in a redacted tape, as it stands there."""
+    try:
+        return str(json.loads(raw))
+    except (ValueError, RecursionError):
+        return raw
 
 
 def _codes(step: Step) -> list[str]:

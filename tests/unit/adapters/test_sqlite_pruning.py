@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codetape.adapters.store import pruning
+from codetape.adapters.store import database, pruning
 from codetape.adapters.store.library import Library
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.engine.chain import GENESIS
@@ -157,20 +157,18 @@ def test_compact_makes_the_file_small(store: SqliteStore) -> None:
     check_blobs(store, tape)
 
 
-def test_a_disk_too_full_to_compact_changes_nothing(store: SqliteStore, path: Path) -> None:
+def test_a_disk_too_full_to_compact_changes_nothing(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tape = fill(store, "two", 20)
     with store._using() as db:
         pages = db.execute("PRAGMA page_count").fetchone()[0]
         db.execute(f"PRAGMA max_page_count = {pages}")
-
-        def full(*_: object) -> int:
-            return 1  # ends what is going on, as an error of the disk would
-
-        db.set_progress_handler(full, 100)
-    with pytest.raises(StoreUnusable):
-        store.compact()
-    with store._using() as db:
-        db.set_progress_handler(None, 0)
+    with monkeypatch.context() as full:  # what goes on is ended, as an error of the disk would
+        for name, steps in (("STEPS", 0), ("STEPS_PER_BYTE", 0), ("STEPS_AT_ONCE", 100)):
+            full.setattr(database, name, steps)
+        with pytest.raises(StoreUnusable):
+            store.compact()
     assert list(store.read("two")) == tape
 
 
