@@ -20,9 +20,9 @@ from codetape.states.job import Job
 from codetape.states.session import Session
 from codetape.states.values import ImageRef, Limits
 
-Act = Literal["sandbox", "run", "model", "folder", "image"]
+Act = Literal["sandbox", "run", "model", "folder"]
 """A thing that a command does: run code in the sandbox that the tape names, or in the caller's own;
-ask a model, write into the folder of a tool, run in the image that the tape names."""
+ask a model, write into the folder of a tool."""
 
 LONGEST = 200
 """Characters of a value that are told."""
@@ -45,7 +45,7 @@ class Authority:
     variables whose values are used, keys of models and registries among them. `files` reads the samples
     that it names and writes into the folder of its tool: all, or those at or below these paths.
     `address` sends calls where it says: anywhere, or to these addresses. `environment` sets its
-    variables. `image` takes its image, its base image and its commands. `limits` lets a run use more
+    variables. `image` takes its base image and its commands. `limits` lets a run use more
     than by default. `packages` may be installed; a policy decides on all others.
     """
 
@@ -92,19 +92,22 @@ class NotGranted(ValueError):
     def __init__(self, session: str, needs: tuple[Need, ...]) -> None:
         more = f"\nand {len(needs) - MOST} more" if len(needs) > MOST else ""
         told = "\n".join(map(str, needs[:MOST])) + more
-        grants = ",".join(dict.fromkeys(in_one_line(need.grant) for need in needs[:MOST]))
         super().__init__(
             f"session {in_one_line(session)} is not as you opened it here, and it wants:\n{told}\n"
-            f"Nothing was run, read or sent. If you trust it, add: --allow {_quoted(grants)}"
+            f"Nothing was run, read or sent. If you trust it, add: {_options(needs[:MOST])}"
         )
         self.session = session
         self.needs = needs
 
 
-def _quoted(grants: str) -> str:
+def _options(needs: Iterable[Need]) -> str:
+    """Return what grants these, to be typed: each package or command stands alone."""
     import shlex
 
-    return shlex.quote(grants)
+    grants = dict.fromkeys(in_one_line(need.grant) for need in needs)
+    listed = ",".join(grant for grant in grants if _is_listed(grant))
+    alone = (grant for grant in grants if not _is_listed(grant))
+    return " ".join(f"--allow {shlex.quote(text)}" for text in (listed, *alone) if text)
 
 
 def permit(
@@ -165,8 +168,6 @@ def needs(session: Session, acts: tuple[Act, ...], job: Job) -> Iterator[Need]:
         yield from _of_a_sandbox(session, job)
     if "sandbox" in acts or "run" in acts:
         yield from _of_a_run(session, job)
-    if "image" in acts and session.image is not None:
-        yield Need("image", "its image", session.image.ref)
     if "model" in acts:
         yield from _of_a_call(job)
     if "folder" in acts:
@@ -276,6 +277,10 @@ def _words(texts: Iterable[str]) -> Iterator[str]:
     """Yield the grants of a list; a text that begins with none is a package or a command, as it is."""
     for text in texts:
         words = text.split(",")
-        first = words[0].strip()
-        listed = first in FLAGS or first.startswith(NAMED)
+        listed = _is_listed(words[0].strip())
         yield from (filter(None, map(str.strip, words)) if listed else (text,))
+
+
+def _is_listed(word: str) -> bool:
+    """Say whether a word may stand with others between commas."""
+    return word in FLAGS or word.startswith(NAMED)

@@ -55,13 +55,15 @@ async def half_live(
     acts, last = _acts(live, llm, sandbox), tape.session_at(-1)
     first = tape.session_at(begin)  # its job runs, and what was allowed until the end
     ours = {permit(tape.source, each, authority, acts) for each in (first, last)} == {True}
-    foreign = None if ours else allowed_anyway(tape.source, last, authority)
+    trusted = allowed_anyway(tape.source, last, authority)
+    foreign = None if ours else trusted
     recorded = [r for r in recordings(tape.source, tape.id) if r.seq > begin]
     again = fork(tape if live == "model" else _in_memory(tape), begin)
     store, person = cast("EventStore", again.source), _Person(tape, on_event)
     run, used = _run(tape, live, again.id, store, recorded, (llm, sandbox), person, on_engine)
     run.adapters = replace(run.adapters, foreign=foreign)
     async with run:
+        await run.find_image(again.session_at(-1), trusted)
         await person.accompany(run.engine, again.id)
     return open_tape(store, again.id), used
 

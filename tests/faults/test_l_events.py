@@ -115,8 +115,9 @@ def test_going_on_signs_no_command_that_was_built_before() -> None:
     session = held(store).session
     after = append(store, session, e.Resumed())
     append(store, session, e.ImageBuilt(image=ImageRef(ref="x", spec_key=after.spec.key)))
-    agent(store=store).resume(session)
     sandbox = FakeSandbox()
+    with pytest.raises(NotGranted, match="curl"):
+        agent(store=store, sandbox=sandbox).resume(session)
     with pytest.raises(Exception, match="could not be built"):
         Result.load(session, store, sandbox=sandbox).run()
     assert commands(sandbox) == set()
