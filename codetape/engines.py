@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from codetape import composition, learning, shapes, validation
-from codetape.authority import Act, Authority, allowed_anyway, mark_image, permit
+from codetape.authority import Authority, allowed_anyway, mark_image, permit
 from codetape.engine.loop import Engine
 from codetape.engine.ports import Clock, EventStore, Llm, Sandbox, StoreError
 from codetape.engine.tape import Recorded, fold
 from codetape.images import OwnImages
-from codetape.marks import mark
-from codetape.models import prices
+from codetape.marks import mark, mark_budget
+from codetape.models import check_prices, prices
+from codetape.needs import Act
 from codetape.replay.rules import opened
 from codetape.states.events import Resumed
 from codetape.states.job import Budget, Job
@@ -84,7 +85,11 @@ async def _resumed(
 ) -> Standing:
     before = standing(store, name)
     answer = _in_asked_names(resumed, before.session)
+    if resumed.budget is not None:
+        authority = replace(authority, budget=True)  # the caller says what may be spent
     ours = permit(store, before.session, authority, _acts(adapters, before.session))
+    if resumed.budget is not None:
+        mark_budget(store, before.session.id, resumed.budget)
     trusted = (*allowed_anyway(store, before.session, authority), *answer.allow)
     if ours:
         _mark_answered(store, before, answer)
@@ -94,7 +99,9 @@ async def _resumed(
     budget = resumed.budget or job.budget
     job = job.model_copy(update={"sandbox": before.session.sandbox_name, "budget": budget})
     if budget.usd is not None and not before.session.done:
-        prices(job, adapters.llm)  # it came with this resume, or with a fork
+        known = prices(job, adapters.llm)  # it came with this resume, or with a fork
+        if not ours:
+            check_prices(job, known)
     async with Run(adapters, before.workflow, session, job, store) as run:
         await run.find_image(before.session, trusted)
         after = await run.engine.resume(session, answer, partial(_check_unchanged, before.session))

@@ -17,11 +17,12 @@ from codetape.adapters.recordings import Recording, Recordings, recordings
 from codetape.adapters.sandbox.recorded import RecordedSandbox
 from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.system import SystemClock
-from codetape.authority import Act, Authority, allowed_anyway, permit
+from codetape.authority import Authority, allowed_anyway, permit
 from codetape.engine.loop import Engine, Observer
 from codetape.engine.ports import EventStore, Llm, Sandbox
 from codetape.engine.tape import Recorded
 from codetape.engines import Adapters, Run
+from codetape.needs import Act
 from codetape.replay.imports import put_tape, tape_of
 from codetape.replay.reading import Tape, open_tape
 from codetape.states.events import Cancelled, Noted, Paused, Resumed

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from codetape.authority import Need, NotGranted
+from codetape.authority import NotGranted
 from codetape.engine.ports import Sandbox, SandboxBroken
+from codetape.needs import Need
 from codetape.states.session import Session
 from codetape.states.values import (
     BuildFailure,

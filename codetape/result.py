@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from codetape import composition, learning, saving, shapes, validation
-from codetape.authority import Act, Authority, allowed_anyway, permit
+from codetape.authority import Authority, allowed_anyway, permit
 from codetape.both import both
 from codetape.engine.ports import EventStore, Sandbox
 from codetape.engine.tape import Recorded, read, request_of
 from codetape.engine.visible import safe
 from codetape.engines import standing
+from codetape.needs import Act
 from codetape.notebook import folded, table
 from codetape.running import run_solution
 from codetape.states.constraints import schemas_of

@@ -18,10 +18,11 @@ from codetape.adapters.llm.scripted import ScriptedLlm
 from codetape.adapters.sandbox.fake import FakeSandbox
 from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.store.sqlite import SqliteStore
-from codetape.authority import needs, read_grants
+from codetape.authority import read_grants
 from codetape.cli import main
 from codetape.halflive import half_live
 from codetape.marks import is_marked
+from codetape.needs import needs
 from codetape.replay.export import export_tape
 from codetape.replay.imports import import_tape, put_tape, tape_of
 from codetape.states.job import Budget, Declared, Job, Sample
@@ -284,12 +285,13 @@ def test_every_field_of_a_job_is_told_or_harmless() -> None:
         *("sandbox", "network_access", "secrets", "samples", "environment", "base_image"),
         *("registry_secret", "commands", "api_base", "api_key", "parameters", "limits"),
         *("model", "models", "fallback_models", "personas"),  # where a name is an address
+        "budget",
     }
     gated = {"base_packages", "system_packages", "package_policy"}
     harmless = {
         *("prompt", "name", "system_prompt", "schema_text"),
         *("constraints", "inputs", "outputs", "python", "max_iterations", "skip_tests"),
-        *("plan", "sandbox_retries", "call_retries", "call_seconds", "build_seconds", "budget"),
+        *("plan", "sandbox_retries", "call_retries", "call_seconds", "build_seconds"),
         *("prices", "context", "today", "guidance", "fix_cycles", "seed", "cache"),
     }
     assert set(Job.model_fields) == told | gated | harmless

@@ -199,10 +199,10 @@ def test_an_address_and_a_key_of_a_call_are_granted_each(
     fields: dict[str, Any], grant: str
 ) -> None:
     store, session = foreign(**fields)
-    for given in (None, Authority(secrets=("OTHER",), network=True, files=True)):
+    for given in (None, Authority(secrets=("OTHER",), network=True, budget=True)):
         with pytest.raises(NotGranted, match=grant):
             permit(store, session, given, ("model",))
-    assert permit(store, session, read_grants([grant]), ("model",)) is False
+    assert permit(store, session, read_grants([grant, "budget"]), ("model",)) is False
 
 
 @pytest.mark.parametrize(
@@ -262,13 +262,13 @@ def test_an_address_is_granted_anywhere_or_by_itself() -> None:
     store, session = foreign(api_base="http://example.org/v1")
     given: bool | str | tuple[str, ...]
     for given in (True, "http://example.org/v1", ("http://x", "http://example.org/v1")):
-        permit(store, session, Authority(address=given), ("model",))
+        permit(store, session, Authority(address=given, budget=True), ("model",))
     for given in (False, "http://example.org", "http://example.org/v1/x", ()):
         with pytest.raises(NotGranted, match="address"):
-            permit(store, session, Authority(address=given), ("model",))
+            permit(store, session, Authority(address=given, budget=True), ("model",))
     odd = foreign(parameters={"base_url": "http://example.org/v2"})
     with pytest.raises(NotGranted, match="base_url"):
-        permit(*odd, Authority(address="http://example.org/v1"), ("model",))
+        permit(*odd, Authority(address="http://example.org/v1", budget=True), ("model",))
 
 
 def test_a_refusal_is_bounded_however_much_a_tape_wants() -> None:

@@ -1,4 +1,4 @@
-"""L. From Python a tape of others grants as little as from the command line, whichever way one takes."""
+"""L. From Python a tape of others grants as little as from the command line."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ def test_the_files_of_a_foreign_tool_are_looked_for_where_that_is_granted(
     monkeypatch.chdir(tmp_path)
     ours, elsewhere = MemoryStore(), SqliteStore(tmp_path / "elsewhere.db")
     made = maker(tmp_path, store=ours, project="log-tools").make("Count words.")
-    assert made.path and made.path.is_file()
+    assert made.path
+    assert made.path.is_file()
     assert maker(tmp_path, store=ours).load(made.session).path == made.path
     put_tape(tape_of(ours, made.session), elsewhere)
     other = maker(tmp_path, store=elsewhere)
