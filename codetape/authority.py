@@ -89,16 +89,17 @@ def permit(
     authority: Authority | None,
     acts: Iterable[Act],
     job: Job | None = None,
+    uses: Job | None = None,
 ) -> bool:
     """Say whether this user opened the session here; check what another one was granted.
 
-    `job` is the one on its tape, where the session's was changed since. Raises NotGranted, and
-    ValueError for names and paths of another one that lead out of their folders.
+    `job` is the one on its tape, where the session's was changed since; `uses` is what is used of it.
+    Raises NotGranted, and ValueError for names and paths of another one that lead out of their folders.
     """
     asked = job or session.job
     ours = is_marked(store, session.id, asked, session.allowed)
     spends = has_marked_budget(store, session.id, asked.budget)
-    admit(session, authority, tuple(acts), asked, ours=ours, spends=spends)
+    admit(session, authority, tuple(acts), uses or asked, ours=ours, spends=spends)
     return ours
 
 

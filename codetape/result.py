@@ -263,8 +263,9 @@ class Result:
     ) -> tuple[Any, RunOutcome]:
         """Like `run`, with the facts of the run beside the outputs."""
         acts: tuple[Act, ...] = ("sandbox",) if isinstance(self.sandbox, str) else ("run",)
-        given = self.authority or Authority()
-        ours = permit(self.store, self.folded, given, acts, self.on_tape)
+        given, job = self.authority or Authority(), self.on_tape or self.folded.job
+        uses = _reading(job, inputs)
+        ours = permit(self.store, self.folded, given, acts, job, uses)
         return await run_solution(
             self.folded,
             self.sandbox,
@@ -309,6 +310,12 @@ class Result:
         result = dataclasses.replace(self, folded=folded, on_tape=self.on_tape or job)
         named = job.name if name is None else shapes.text("name", name)
         return Task(name=named, result=result, retries=again)
+
+
+def _reading(job: Job, given: Mapping[str, Any]) -> Job:
+    """Return a job with those samples alone that a run reads, in the place of inputs not given."""
+    read = {declared.name for declared in job.inputs} - given.keys()
+    return job.model_copy(update={"samples": tuple(s for s in job.samples if s.name in read)})
 
 
 def _turn(message: Mapping[str, Any]) -> dict[str, str]:
