@@ -100,6 +100,8 @@ def permit(
     ours = is_marked(store, session.id, asked, session.allowed)
     spends = has_marked_budget(store, session.id, asked.budget)
     admit(session, authority, tuple(acts), uses or asked, ours=ours, spends=spends)
+    if not ours:
+        check_names(asked)
     return ours
 
 

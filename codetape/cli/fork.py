@@ -67,7 +67,7 @@ def command(
       codetape fork last --at 6 --model gpt-4.1
       codetape fork last --at 9 --set timeout=60 --set "prompt=Count words."
       codetape fork last --at 11 --outcome another-diagnosis.json
-      codetape fork last --at 9 --allow network,budget --allow polars    it was imported
+      codetape fork last --at 9 --allow network,budget    it was imported
     """
     from codetape.cli.screen import screen
     from codetape.cli.show import intact_until
