@@ -150,12 +150,13 @@ class AutoCoderAgent:
         stands = await engines.resume(self._adapters(), session, resumed, authority)
         return Result.of(stands.session, stands.store, sandbox=self.sandbox, authority=authority)
 
-    def load(self, session: str) -> Result:
+    def load(self, session: str, *, authority: Authority | None = None) -> Result:
         """Return the result of a session in the store: its id, a unique prefix of it, or "last".
 
-        Raises UnknownSession, DamagedTape.
+        `authority` is what it may do here when it is run, if it was not opened here. Raises
+        UnknownSession, DamagedTape.
         """
-        return Result.load(session, self.store, sandbox=self.sandbox)
+        return Result.load(session, self.store, sandbox=self.sandbox, authority=authority)
 
     def _adapters(self) -> engines.Adapters:
         return engines.Adapters(

@@ -6,35 +6,23 @@ touches the host is told, and needs an explicit yes.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from codetape.composition import SANDBOXES
 from codetape.confining import check_names, folder_below
 from codetape.engine.ports import EventStore
 from codetape.engine.visible import in_one_line
-from codetape.marks import is_marked, mark
+from codetape.marks import has_marked_budget, is_marked, mark_job
+from codetape.needs import Act, Need, needs, of_events
 from codetape.states.job import Job
 from codetape.states.session import Session
-from codetape.states.values import ImageRef, Limits
-
-Act = Literal["sandbox", "run", "model", "folder", "image"]
-"""A thing that a command does: run code in the sandbox that the tape names, or in the caller's own;
-ask a model, write into the folder of a tool, run in the image that the tape names."""
-
-LONGEST = 200
-"""Characters of a value that are told."""
+from codetape.states.values import ImageRef
 
 MOST = 20
 """Fields that one refusal tells; the next one tells the others."""
-
-HARMLESS = {
-    *("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "stop"),
-    *("presence_penalty", "frequency_penalty", "reasoning_effort", "verbosity"),
-}
-"""Parameters of a model that say nothing of where a call goes, and with which key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +33,9 @@ class Authority:
     variables whose values are used, keys of models and registries among them. `files` reads the samples
     that it names and writes into the folder of its tool: all, or those at or below these paths.
     `address` sends calls where it says: anywhere, or to these addresses. `environment` sets its
-    variables. `image` takes its image, its base image and its commands. `limits` lets a run use more
-    than by default. `packages` may be installed; a policy decides on all others.
+    variables. `image` takes its base image and its commands. `limits` lets a run use more
+    than by default, `budget` a session spend what it says. `packages` may be installed; a policy
+    decides on all others.
     """
 
     sandbox: str | None = None
@@ -57,6 +46,7 @@ class Authority:
     environment: bool = False
     image: bool = False
     limits: bool = False
+    budget: bool = False
     packages: Iterable[str] = ()
 
     def __post_init__(self) -> None:
@@ -71,40 +61,26 @@ class Authority:
             object.__setattr__(self, name, tuple(map(str, listed)))
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
-    """A field of a tape that touches the host, its value, and the grant that it needs."""
-
-    grant: str
-    field: str
-    value: Any
-
-    def __str__(self) -> str:
-        """One line, escaped and bounded."""
-        value = str(self.value)
-        told = value if len(value) <= LONGEST else f"{value[:LONGEST]} …"
-        return f"{in_one_line(self.field)}: {in_one_line(told)}"
-
-
 class NotGranted(ValueError):
     """A tape that was not made here wants what it was not allowed: `session`, `needs`."""
 
     def __init__(self, session: str, needs: tuple[Need, ...]) -> None:
         more = f"\nand {len(needs) - MOST} more" if len(needs) > MOST else ""
         told = "\n".join(map(str, needs[:MOST])) + more
-        grants = ",".join(dict.fromkeys(in_one_line(need.grant) for need in needs[:MOST]))
         super().__init__(
             f"session {in_one_line(session)} is not as you opened it here, and it wants:\n{told}\n"
-            f"Nothing was run, read or sent. If you trust it, add: --allow {_quoted(grants)}"
+            f"Nothing was run, read or sent. If you trust it, add: {shlex.join(options(needs[:MOST]))}"
         )
         self.session = session
         self.needs = needs
 
 
-def _quoted(grants: str) -> str:
-    import shlex
-
-    return shlex.quote(grants)
+def options(needs: Iterable[Need]) -> list[str]:
+    """Return the words that grant these on a command line: each package or command stands alone."""
+    grants = dict.fromkeys(in_one_line(need.grant) for need in needs)
+    listed = ",".join(grant for grant in grants if _is_listed(grant))
+    alone = [grant for grant in grants if not _is_listed(grant)]
+    return [word for text in (listed, *alone) if text for word in ("--allow", text)]
 
 
 def permit(
@@ -113,22 +89,57 @@ def permit(
     authority: Authority | None,
     acts: Iterable[Act],
     job: Job | None = None,
+    uses: Job | None = None,
 ) -> bool:
     """Say whether this user opened the session here; check what another one was granted.
 
-    `job` is the one on its tape, where the session's was changed since. Raises NotGranted, and
-    ValueError for names and paths of another one that lead out of their folders.
+    `job` is the one on its tape, where the session's was changed since; `uses` is what is used of it.
+    Raises NotGranted, and ValueError for names and paths of another one that lead out of their folders.
     """
-    asked, given, done = job or session.job, authority or Authority(), tuple(acts)
+    asked = job or session.job
     ours = is_marked(store, session.id, asked, session.allowed)
-    wanted = _widened(session, asked, done) if ours else needs(session, done, asked)
-    if missing := tuple(need for need in wanted if not _granted(need, given)):
-        raise NotGranted(session.id, missing)
+    spends = has_marked_budget(store, session.id, asked.budget)
+    admit(session, authority, tuple(acts), uses or asked, ours=ours, spends=spends)
     if not ours:
         check_names(asked)
-    if not ours and "folder" in done:
-        folder_below(asked.name, Path.cwd())
     return ours
+
+
+def admit(
+    session: Session,
+    authority: Authority | None,
+    acts: tuple[Act, ...],
+    job: Job,
+    *,
+    ours: bool,
+    spends: bool,
+) -> None:
+    """Check what a session was granted; `ours` is one of this user, and `spends` its budget too.
+
+    Raises as `permit` does.
+    """
+    if missing := lacking(session, authority, acts, job, ours=ours, spends=spends):
+        raise NotGranted(session.id, missing)
+    if ours:
+        return
+    check_names(job)
+    if "folder" in acts:
+        folder_below(job.name, Path.cwd())
+
+
+def lacking(
+    session: Session,
+    authority: Authority | None,
+    acts: tuple[Act, ...],
+    job: Job,
+    *,
+    ours: bool,
+    spends: bool,
+) -> tuple[Need, ...]:
+    """Return what a session wants and was not granted; see `admit`."""
+    given, wanted = authority or Authority(), of_events if ours else needs
+    missing = (need for need in wanted(session, acts, job) if not _granted(need, given))
+    return tuple(need for need in missing if not (spends and need.grant == "budget"))
 
 
 def allowed_anyway(
@@ -156,71 +167,13 @@ def mark_image(store: EventStore, before: ImageRef | None, session: Session) -> 
         and built.spec_key == session.spec.key
         and set(commands) - {*session.job.commands}
     ):
-        mark(store, session.id, session.job, (*session.allowed, *commands))
-
-
-def needs(session: Session, acts: tuple[Act, ...], job: Job) -> Iterator[Need]:
-    """Yield the fields that these acts would use and that touch the host."""
-    if "sandbox" in acts:
-        yield from _of_a_sandbox(session, job)
-    if "sandbox" in acts or "run" in acts:
-        yield from _of_a_run(session, job)
-    if "image" in acts and session.image is not None:
-        yield Need("image", "its image", session.image.ref)
-    if "model" in acts:
-        yield from _of_a_call(job)
-    if "folder" in acts:
-        yield Need("files", "folder of the tool", job.name)
-
-
-def _widened(session: Session, job: Job, acts: tuple[Act, ...]) -> Iterator[Need]:
-    """Yield the sandbox of an event, if the marked job does not name it: no key covers events."""
-    if "sandbox" in acts:
-        yield from (need for need in _of_a_sandbox(session, job) if need.value != job.sandbox)
-
-
-def _of_a_sandbox(session: Session, job: Job) -> Iterator[Need]:
-    for name in dict.fromkeys((session.sandbox_name, job.sandbox)):
-        if name not in SANDBOXES or name == "process":
-            yield Need(f"sandbox={name}", "sandbox", name)
-
-
-def _of_a_run(session: Session, job: Job) -> Iterator[Need]:
-    if job.network_access:
-        yield Need("network", "network_access", "yes")
-    for name in job.secrets:
-        yield Need(f"secrets={name}", "secret", name)
-    for sample in job.samples:
-        yield Need("files", f"sample {sample.name}", sample.path)
-    for name, value in job.environment.items():
-        yield Need("environment", f"variable {name}", value)
-    if job.base_image:
-        yield Need("image", "base_image", job.base_image)
-    if job.registry_secret:
-        yield Need(f"secrets={job.registry_secret}", "registry_secret", job.registry_secret)
-    for limit, usual in Limits():
-        value = getattr(job.limits, limit)
-        if value is None or value > usual:
-            yield Need("limits", f"limit of {limit}", "none" if value is None else value)
-    for command in dict.fromkeys((*job.commands, *session.asked_commands)):
-        yield Need("image", "command", command)
-
-
-def _of_a_call(job: Job) -> Iterator[Need]:
-    if job.api_base:
-        yield Need("address", "api_base", job.api_base)
-    if job.api_key:
-        yield Need(f"secrets={job.api_key}", "api_key", job.api_key)
-    for model in dict.fromkeys(_models(job)):
-        if "://" in model:  # for some providers a name is an address, to which their key is sent
-            yield Need("address", "model", model)
-    for name, value in job.parameters.items():
-        if name not in HARMLESS:
-            yield Need("address", f"parameter {name}", value)
+        mark_job(store, session.id, session.job, (*session.allowed, *commands))
 
 
 def _granted(need: Need, given: Authority) -> bool:
     kind, _, value = need.grant.partition("=")
+    if need.field in ("package", "command") and kind != "image":
+        return need.grant in given.packages
     if kind == "sandbox":
         return given.sandbox == value
     if kind == "secrets":
@@ -241,12 +194,7 @@ def _is_below(path: Path, folder: Path) -> bool:
         return False
 
 
-def _models(job: Job) -> Iterator[str]:
-    yield from (job.model, *job.models.values(), *job.fallback_models)
-    yield from (persona.model for persona in job.personas)
-
-
-FLAGS = ("network", "files", "address", "environment", "image", "limits")
+FLAGS = ("network", "files", "address", "environment", "image", "limits", "budget")
 NAMED = ("sandbox=", "secrets=", "files=", "address=")
 
 
@@ -276,6 +224,10 @@ def _words(texts: Iterable[str]) -> Iterator[str]:
     """Yield the grants of a list; a text that begins with none is a package or a command, as it is."""
     for text in texts:
         words = text.split(",")
-        first = words[0].strip()
-        listed = first in FLAGS or first.startswith(NAMED)
+        listed = _is_listed(words[0].strip())
         yield from (filter(None, map(str.strip, words)) if listed else (text,))
+
+
+def _is_listed(word: str) -> bool:
+    """Say whether a word may stand with others between commas."""
+    return word in FLAGS or word.startswith(NAMED)

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from codetape import composition, learning, shapes, validation
-from codetape.authority import Act, Authority, allowed_anyway, mark_image, permit
+from codetape.authority import Authority, allowed_anyway, mark_image, permit
 from codetape.engine.loop import Engine
 from codetape.engine.ports import Clock, EventStore, Llm, Sandbox, StoreError
 from codetape.engine.tape import Recorded, fold
-from codetape.marks import mark
-from codetape.models import prices
+from codetape.images import OwnImages
+from codetape.marks import mark, mark_budget
+from codetape.models import check_prices, prices
+from codetape.needs import Act
 from codetape.replay.rules import opened
 from codetape.states.events import Resumed
 from codetape.states.job import Budget, Job
@@ -83,17 +85,25 @@ async def _resumed(
 ) -> Standing:
     before = standing(store, name)
     answer = _in_asked_names(resumed, before.session)
-    if permit(store, before.session, authority, _acts(adapters, before.session)):
+    if resumed.budget is not None:
+        authority = replace(authority, budget=True)  # the caller says what may be spent
+    ours = permit(store, before.session, authority, _acts(adapters, before.session))
+    if resumed.budget is not None:
+        mark_budget(store, before.session.id, resumed.budget)
+    trusted = (*allowed_anyway(store, before.session, authority), *answer.allow)
+    if ours:
         _mark_answered(store, before, answer)
     else:
-        trusted = (*allowed_anyway(store, before.session, authority), *answer.allow)
         adapters = replace(adapters, lessons=False, foreign=trusted)
     session, job = before.session.id, before.session.job
     budget = resumed.budget or job.budget
     job = job.model_copy(update={"sandbox": before.session.sandbox_name, "budget": budget})
     if budget.usd is not None and not before.session.done:
-        prices(job, adapters.llm)  # it came with this resume, or with a fork
+        known = prices(job, adapters.llm)  # it came with this resume, or with a fork
+        if not ours:
+            check_prices(job, known)
     async with Run(adapters, before.workflow, session, job, store) as run:
+        await run.find_image(before.session, trusted)
         after = await run.engine.resume(session, answer, partial(_check_unchanged, before.session))
     if adapters.foreign is None:
         mark_image(store, before.session.image, after)
@@ -117,7 +127,7 @@ def _acts(adapters: Adapters, session: Session) -> tuple[Act, ...]:
     """Return what going on does here with adapters that the tape chooses; a tool has a folder."""
     acts: list[Act] = ["folder"] if isinstance(session, ToolSession) else []
     if not session.done and isinstance(adapters.sandbox, str):
-        acts += ["sandbox", "image"]
+        acts.append("sandbox")
     elif not session.done:
         acts.append("run")
     if not session.done and adapters.llm is None:
@@ -195,6 +205,7 @@ class Run:
         self.adapters, self._workflow, self._session, self._job = adapters, workflow, session, job
         self._stack = AsyncExitStack()
         self.store, self._new = store, new
+        self._images: OwnImages | None = None
 
     async def __aenter__(self) -> Self:
         adapters, job = self.adapters, self._job
@@ -206,13 +217,30 @@ class Run:
             sandbox=self._sandbox(),
             clock=adapters.clock,
             boundary=composition.boundary_for(job),
-            on_event=adapters.on_event,
+            on_event=self._on_event,
             owner=composition.owner(),
             on_opened=partial(mark, self.store),
         )
         if adapters.on_engine:
             adapters.on_engine(self.engine)
         return self
+
+    async def find_image(self, session: Session, trusted: Iterable[str]) -> None:
+        """Find the image that a session goes on with. Of one of this user its packages and `trusted`
+        have passed a gate; a sandbox that does not work is told by the rules. Raises NotGranted, and
+        SandboxBroken if the image cannot be built again."""
+        if self._images is None:
+            return
+        gate = None
+        if self.adapters.foreign is None:
+            gate = composition.gated(self._made, None, session.job, trusted)
+        await self._images.find(session, gate)
+
+    def _on_event(self, recorded: Recorded, session: Session) -> None:
+        if self._images is not None:
+            self._images.look(session)
+        if self.adapters.on_event:
+            self.adapters.on_event(recorded, session)
 
     def _sandbox(self) -> Sandbox:
         """The caller's sandbox, or one of ours, which is closed in the end and has a gate."""
@@ -231,8 +259,11 @@ class Run:
             return made
         chosen = policy if ours or policy != "known" else None
         if foreign is not None:
-            return composition.gated_anew(made, chosen, foreign)
-        return composition.gated(made, chosen, job)
+            gate = composition.gated_anew(made, chosen, foreign)
+        else:
+            gate = composition.gated(made, chosen, job)
+        self._made, self._images = made, OwnImages(gate)
+        return self._images
 
     def _policy(self) -> str | Policy:
         """The caller's policy. A session whose own was a function asks where there is none."""

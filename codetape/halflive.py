@@ -17,11 +17,12 @@ from codetape.adapters.recordings import Recording, Recordings, recordings
 from codetape.adapters.sandbox.recorded import RecordedSandbox
 from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.system import SystemClock
-from codetape.authority import Act, Authority, allowed_anyway, permit
+from codetape.authority import Authority, allowed_anyway, permit
 from codetape.engine.loop import Engine, Observer
 from codetape.engine.ports import EventStore, Llm, Sandbox
 from codetape.engine.tape import Recorded
 from codetape.engines import Adapters, Run
+from codetape.needs import Act
 from codetape.replay.imports import put_tape, tape_of
 from codetape.replay.reading import Tape, open_tape
 from codetape.states.events import Cancelled, Noted, Paused, Resumed
@@ -55,13 +56,15 @@ async def half_live(
     acts, last = _acts(live, llm, sandbox), tape.session_at(-1)
     first = tape.session_at(begin)  # its job runs, and what was allowed until the end
     ours = {permit(tape.source, each, authority, acts) for each in (first, last)} == {True}
-    foreign = None if ours else allowed_anyway(tape.source, last, authority)
+    trusted = allowed_anyway(tape.source, last, authority)
+    foreign = None if ours else trusted
     recorded = [r for r in recordings(tape.source, tape.id) if r.seq > begin]
     again = fork(tape if live == "model" else _in_memory(tape), begin)
     store, person = cast("EventStore", again.source), _Person(tape, on_event)
     run, used = _run(tape, live, again.id, store, recorded, (llm, sandbox), person, on_engine)
     run.adapters = replace(run.adapters, foreign=foreign)
     async with run:
+        await run.find_image(again.session_at(-1), trusted)
         await person.accompany(run.engine, again.id)
     return open_tape(store, again.id), used
 

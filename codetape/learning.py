@@ -16,6 +16,7 @@ from codetape.adapters.store.library import Library
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.engine.ports import Clock, EventStore, StoreError
 from codetape.engine.tape import Recorded
+from codetape.marks import is_marked
 from codetape.replay.rules import opened as opened_tape
 from codetape.states.job import Job
 from codetape.states.lessons import lessons
@@ -103,17 +104,26 @@ def taught(store: EventStore, workflow: Workflow, job: Job, clock: Clock) -> Job
 def learn_from(store: EventStore, session: str) -> int:
     """Keep what the tape of a session teaches, and return how many lessons are added.
 
-    A session that is not done, or was learned from before, adds none. Raises UnknownSession,
-    DamagedTape, StoreUnusable.
+    A session that is not done, or was learned from before, adds none; nor does one that others wrote,
+    or any part of it. Raises UnknownSession, DamagedTape, StoreUnusable.
     """
     workflow, records = _tape(store, session)
-    if records[-1].dest != State.DONE:
+    if records[-1].dest != State.DONE or not _is_ours(store, workflow, records):
         return 0
     if not (texts := lessons(workflow, (record.event for record in records))):
         return 0
     with library_of(store) as library:
         lane, request = lane_of(workflow), _job(records).prompt
         return library.learn(session, lane, request, texts, records[-1].at)
+
+
+def _is_ours(store: EventStore, workflow: Workflow, records: list[Recorded]) -> bool:
+    """Say whether this user opened each session that has written these events: a fork has several."""
+    after, ends = workflow.blank("-"), {}
+    for record in records:
+        after = workflow.advance(after, record.event)
+        ends[record.session] = (after.job, after.allowed)
+    return all(is_marked(store, name, job, allowed) for name, (job, allowed) in ends.items())
 
 
 def learn_after(store: EventStore, session: str) -> None:

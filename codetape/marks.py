@@ -1,8 +1,9 @@
 """Marks: which sessions this user opened here. A tape is data, and a mark is no part of it.
 
 A mark is an HMAC by a key of the user's over the session's id, its job, and the packages and commands
-that the user has allowed. It lies in the store beside the session; no export has it, and no import
-brings one. A permission that the user gives later adds a mark: that an event says so is not enough.
+that the user has allowed; another one is over its id and its budget. Both lie in the store beside the
+session; no export has them, and no import brings one. A permission or a budget that the user gives
+later adds a mark: that an event says so is not enough.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import hashlib
 import hmac
 import logging
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
+
+from pydantic import JsonValue
 
 from codetape.adapters.keys import user_key
 from codetape.engine.ports import EventStore
-from codetape.states.job import Job
+from codetape.states.job import Budget, Job
 from codetape.states.values import canonical
 
 _log = logging.getLogger(__name__)
@@ -25,16 +28,30 @@ _beside: dict[str, str] = {}
 """Marks of sessions that this process opened in stores that keep none."""
 
 
-MOST = 50
+MOST = 100
 """Marks that are kept of one session: one for each permission that was given, the newest."""
 
 
 def mark(store: EventStore, session: str, job: Job, allowed: Iterable[str] = ()) -> None:
-    """Mark a session as this user's, with this job and these permissions; earlier marks stay.
-
-    Raises UnknownSession, StoreUnusable.
+    """Mark a session as this user's, with this job, its budget and these permissions; earlier marks
+    stay. Raises UnknownSession, StoreUnusable.
     """
-    made, known = _mark(session, job, allowed), _found(store, session)
+    mark_job(store, session, job, allowed)
+    mark_budget(store, session, job.budget)
+
+
+def mark_job(store: EventStore, session: str, job: Job, allowed: Iterable[str] = ()) -> None:
+    """Mark a session as this user's, whatever its budget is."""
+    _add(store, session, _mark(session, job, allowed))
+
+
+def mark_budget(store: EventStore, session: str, budget: Budget) -> None:
+    """Mark a budget as this user's, of a session that may be of others."""
+    _add(store, session, _budget_mark(session, budget))
+
+
+def _add(store: EventStore, session: str, made: str) -> None:
+    known = _found(store, session)
     if made in known:
         return
     text = " ".join([*known, made][-MOST:])
@@ -46,9 +63,19 @@ def mark(store: EventStore, session: str, job: Job, allowed: Iterable[str] = ())
 
 def is_marked(store: object, session: str, job: Job, allowed: Iterable[str] = ()) -> bool:
     """Say whether this user opened the session here, or allowed what it holds now."""
+    return _has(store, session, lambda: _mark(session, job, allowed))
+
+
+def has_marked_budget(store: object, session: str, budget: Budget) -> bool:
+    """Say whether this user gave the session its budget here."""
+    return _has(store, session, lambda: _budget_mark(session, budget))
+
+
+def _has(store: object, session: str, make: Callable[[], str]) -> bool:
+    """A key is asked for only where there is a mark at all."""
     if not (found := _found(store, session)):
         return False
-    made = _mark(session, job, allowed).encode()
+    made = make().encode()
     return any(hmac.compare_digest(each.encode(), made) for each in found)
 
 
@@ -59,9 +86,20 @@ def _found(store: object, session: str) -> list[str]:
 
 
 def _mark(session: str, job: Job, allowed: Iterable[str]) -> str:
-    """A budget is no part of it: it may be replaced, and touches nothing here."""
+    """A budget is no part of it: it may be replaced, and has a mark of its own."""
     asked = job.model_dump(mode="json", exclude={"budget"}, exclude_defaults=True)
-    text = canonical({"session": session, "job": asked, "allowed": [*sorted(allowed)]})
+    return _signed({"session": session, "job": asked, "allowed": [*sorted(allowed)]})
+
+
+def _budget_mark(session: str, budget: Budget) -> str:
+    given = budget.model_dump(mode="json", exclude_defaults=True)
+    return _signed(
+        {"session": session, "budget": {name: str(value) for name, value in given.items()}}
+    )
+
+
+def _signed(facts: JsonValue) -> str:
+    text = canonical(facts)
     return hmac.new(_key(), text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 

@@ -51,6 +51,23 @@ def _check_budget(job: Job, models: tuple[str, ...]) -> None:
             )
 
 
+def check_prices(job: Job, known: Mapping[str, Price]) -> None:
+    """Check that the prices of a job that others wrote hide nothing: what a call may cost at most
+    follows from them. Raises ValueError."""
+    for model, price in known.items():
+        told = job.prices.get(model)
+        if told is None or not _covers(told, price):
+            raise ValueError(
+                f"budget: its tape says that {model} costs less than it does, so a limit in US "
+                "dollars cannot be kept; limit tokens or calls instead"
+            )
+
+
+def _covers(told: Price, price: Price) -> bool:
+    limits = (told.output_limit or 0) >= (price.output_limit or 0)
+    return told.input >= price.input and told.output >= price.output and limits
+
+
 def routing(path: str | Path) -> dict[str, Any]:
     """Read which models are asked from a TOML file, as arguments of an agent or a tool maker.
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from codetape import composition, learning, saving, shapes, validation
-from codetape.authority import Act, Authority, allowed_anyway, permit
+from codetape.authority import Authority, allowed_anyway, permit
 from codetape.both import both
 from codetape.engine.ports import EventStore, Sandbox
 from codetape.engine.tape import Recorded, read, request_of
 from codetape.engine.visible import safe
 from codetape.engines import standing
+from codetape.needs import Act
 from codetape.notebook import folded, table
 from codetape.running import run_solution
 from codetape.states.changed_tests import changes_since
@@ -271,8 +272,9 @@ class Result:
     ) -> tuple[Any, RunOutcome]:
         """Like `run`, with the facts of the run beside the outputs."""
         acts: tuple[Act, ...] = ("sandbox",) if isinstance(self.sandbox, str) else ("run",)
-        given = self.authority or Authority()
-        ours = permit(self.store, self.folded, given, acts, self.on_tape)
+        given, job = self.authority or Authority(), self.on_tape or self.folded.job
+        uses = _reading(job, inputs)
+        ours = permit(self.store, self.folded, given, acts, job, uses)
         return await run_solution(
             self.folded,
             self.sandbox,
@@ -317,6 +319,12 @@ class Result:
         result = dataclasses.replace(self, folded=folded, on_tape=self.on_tape or job)
         named = job.name if name is None else shapes.text("name", name)
         return Task(name=named, result=result, retries=again)
+
+
+def _reading(job: Job, given: Mapping[str, Any]) -> Job:
+    """Return a job with those samples alone that a run reads, in the place of inputs not given."""
+    read = {declared.name for declared in job.inputs} - given.keys()
+    return job.model_copy(update={"samples": tuple(s for s in job.samples if s.name in read)})
 
 
 def _turn(message: Mapping[str, Any]) -> dict[str, str]:

@@ -8,6 +8,7 @@ AutoCoderAgent(model="gpt-4.1").resume(other.id)
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,21 @@ from pydantic import TypeAdapter, ValidationError
 
 from codetape import composition, shapes
 from codetape.adapters.system import SystemClock, SystemIds
+from codetape.authority import Authority, admit, lacking
 from codetape.changes import changed
 from codetape.engine.codec import misfits
 from codetape.engine.ports import EventStore, UnknownSession
 from codetape.engine.tape import Source
-from codetape.marks import is_marked, mark
+from codetape.marks import has_marked_budget, is_marked, mark_budget, mark_job
+from codetape.needs import Act, Need
 from codetape.replay import fork as forking
 from codetape.replay.fork import CannotFork
 from codetape.replay.imports import TapeFile, read_tape_file
 from codetape.replay.reading import Tape
 from codetape.replay.reading import open_tape as read_tape
 from codetape.states.job import Job
+from codetape.states.session import Session
+from codetape.states.tools.session import ToolSession
 from codetape.states.values import Answer, Outcome, Usage
 
 LAST = "last"
@@ -68,17 +73,36 @@ def find_session(store: EventStore, name: str) -> str:
     return found[0]
 
 
-def fork(tape: Tape, at: int, *, outcome: Outcome | str | None = None, **changes: Any) -> Tape:
+def fork(
+    tape: Tape,
+    at: int,
+    *,
+    outcome: Outcome | str | None = None,
+    authority: Authority | None = None,
+    **changes: Any,
+) -> Tape:
     """Start a session that shares the tape up to event `at`, and return its tape.
 
     `changes` are what is asked for from there on, by the names of an agent's arguments: prompt, model,
     max_iterations, timeout, budget and others (`codetape.changes.FIELDS`). `outcome` takes the place of
     what event `at` + 1 recorded: a value, its JSON, or the text of a model's answer. Nothing is asked
-    and nothing runs: go on with `AutoCoderAgent.resume`. The tape that is forked is not touched. Raises
-    ValueError for what makes no sense there, IndexError for an event that is not there.
+    and nothing runs: go on with `AutoCoderAgent.resume`. The tape that is forked is not touched.
+
+    A fork of a session that was not opened here is as little this user's as that one. `authority`
+    makes it so, if it grants all that the fork will want, its lists of packages too. Raises NotGranted
+    for what it does not, ValueError for what makes no sense there, IndexError for an event that is not
+    there.
     """
-    store = _store_of(tape)
-    job = tape[at].session.job
+    store, before = _store_of(tape), tape[at].session
+    job, opened = before.job, tape[at].record.session
+    asked = changed(job, changes) if changes else job
+    spends = asked.budget != job.budget or has_marked_budget(store, opened, job.budget)
+    ours = is_marked(store, opened, job, before.allowed)
+    if _is_bare_demo(job) and (changes or outcome is not None):
+        ours = False
+    if authority is not None:
+        forked = dataclasses.replace(before, job=asked)
+        admit(forked, authority, _acts_of(forked), asked, ours=ours, spends=spends)
     given = read_outcome(tape, tape[at].seq + 1, outcome) if isinstance(outcome, str) else outcome
     session = forking.fork(
         tape,
@@ -87,14 +111,31 @@ def fork(tape: Tape, at: int, *, outcome: Outcome | str | None = None, **changes
         id=SystemIds().new(),
         clock=SystemClock(),
         owner=composition.owner(),
-        job=changed(job, changes) if changes else None,
+        job=asked if changes else None,
         outcome=given,
         boundary=composition.boundary_for(job),
     )
-    ours = is_marked(store, tape[at].record.session, job, tape[at].session.allowed)
-    if ours and not (_is_bare_demo(job) and (changes or outcome is not None)):
-        mark(store, session.id, session.job, session.allowed)
+    if ours or authority is not None:
+        mark_job(store, session.id, session.job, session.allowed)
+    if spends or authority is not None:
+        mark_budget(store, session.id, session.job.budget)
     return read_tape(store, session.id)
+
+
+def wanted_of(tape: Tape) -> tuple[Need, ...]:
+    """Return what a session will want when it goes on and was not granted here; packages are asked
+    about then."""
+    store, session = tape.source, tape[-1].session
+    ours = is_marked(store, session.id, session.job, session.allowed)
+    spends = has_marked_budget(store, session.id, session.job.budget)
+    acts = tuple(act for act in _acts_of(session) if act != "list")
+    return lacking(session, None, acts, session.job, ours=ours, spends=spends)
+
+
+def _acts_of(session: Session) -> tuple[Act, ...]:
+    """Return what a fork does when it goes on, with nothing of the caller's own."""
+    acts: tuple[Act, ...] = ("sandbox", "model", "list")
+    return (*acts, "folder") if isinstance(session, ToolSession) else acts
 
 
 def _is_bare_demo(job: Job) -> bool:

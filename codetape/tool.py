@@ -106,7 +106,7 @@ class Tool:
 
     @property
     def path(self) -> Path | None:
-        """Where the tool is."""
+        """Where the tool is; None also where a tape of others was not granted its folder."""
         return self.artifacts.tool
 
     @property

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from codetape import artifacts, composition, engines, jobs, shapes, validation
 from codetape.adapters.aside import aside
 from codetape.adapters.system import SystemClock, SystemIds
-from codetape.authority import Authority
+from codetape.authority import Authority, NotGranted, permit
 from codetape.both import both
 from codetape.cancelling import AskingClock, Cancel, Cancelling
 from codetape.engine.loop import Engine
@@ -120,12 +120,19 @@ class ToolMaker:
             stands = await engines.resume(making.adapters, name, resumed, authority)
         return making.tool(stands)
 
-    def load(self, session: str) -> Tool:
-        """Return the tool of a session in the store. Raises UnknownSession, DamagedTape."""
+    def load(self, session: str, *, authority: Authority | None = None) -> Tool:
+        """Return the tool of a session in the store.
+
+        Where it was not opened here, its files are looked for only with the grant `files`: the folder
+        is a word of its tape. Raises UnknownSession, DamagedTape, ValueError.
+        """
         stands = engines.standing(composition.open_store(self.store), session)
         folded = _of_a_tool(stands)
-        project, began = Path(folded.job.name), _began(stands)
-        return Tool(folded, stands.store, artifacts.found(project, began))
+        try:
+            permit(stands.store, folded, authority, ("folder",))
+        except NotGranted:
+            return Tool(folded, stands.store, artifacts.Artifacts(None, None))
+        return Tool(folded, stands.store, artifacts.found(Path(folded.job.name), _began(stands)))
 
     def _job(self, question: str) -> Job:
         """Check every argument and return the job. Raises ValueError."""

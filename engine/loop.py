@@ -98,7 +98,8 @@ class Engine:
 
         `resumed` says with which budget, and what becomes of packages that were held. It is recorded
         after a pause; and where a process died, if the table has a row for it: who counts such deaths
-        can see them. A fork that was not run yet has lost nobody. `admit` is called with the session,
+        can see them. A fork that was not run yet has lost nobody, and only what is said is recorded.
+        `admit` is called with the session,
         under its lease, before anything happens, and may raise.
         """
         lease = self._store.acquire(session_id, self._owner)
@@ -115,8 +116,11 @@ class Engine:
         writer = Writer(self._store, self._workflow, self._clock, lease, head)
         async with self._held(writer):
             known = Resumed.name in self._workflow.machine.accepts(session.state)
-            if not session.done and (session.paused or (known and last != Forked.name)):
-                session = self._record(writer, session, self._boundary.clean(resumed or Resumed()))
+            said = resumed or Resumed()
+            if not session.done and (
+                session.paused or (known and (last != Forked.name or said != Resumed()))
+            ):
+                session = self._record(writer, session, self._boundary.clean(said))
             return await self._run(writer, session)
 
     async def _run(self, writer: Writer, session: Session) -> Session:

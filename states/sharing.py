@@ -26,7 +26,7 @@ def paid(s: S, event: e.Event) -> S:
     outcome = event.outcome
     if outcome is None:
         return s
-    seconds = s.seconds + (outcome.seconds or 0.0)
+    seconds = s.seconds + max(0.0, outcome.seconds or 0.0)
     if not isinstance(outcome, Answer):
         return replace(s, seconds=seconds, crashes=0)
     totals = _added(s.totals, outcome)
@@ -46,14 +46,17 @@ _USABLE = {"rejections": 0, "rejected_kind": "", "rejection": "", "rejected_text
 
 
 def _added(totals: Totals, answer: Answer) -> Totals:
+    """Count an answer. A number below zero is none: nothing that was paid comes back."""
     tokens_in, tokens_out = answer.usage.input_tokens, answer.usage.output_tokens
+    counted = [n for n in (tokens_in, tokens_out) if n is not None and n >= 0]
+    priced = answer.cost is not None and answer.cost >= 0  # nor is what is no number
     return Totals(
         calls=totals.calls + 1,
-        input_tokens=totals.input_tokens + (tokens_in or 0),
-        output_tokens=totals.output_tokens + (tokens_out or 0),
-        usd=totals.usd + (answer.cost or 0.0),
-        uncounted_calls=totals.uncounted_calls + (tokens_in is None or tokens_out is None),
-        unpriced_calls=totals.unpriced_calls + (answer.cost is None),
+        input_tokens=totals.input_tokens + max(0, tokens_in or 0),
+        output_tokens=totals.output_tokens + max(0, tokens_out or 0),
+        usd=totals.usd + (answer.cost or 0.0 if priced else 0.0),
+        uncounted_calls=totals.uncounted_calls + (len(counted) < 2),
+        unpriced_calls=totals.unpriced_calls + (not priced),
     )
 
 

@@ -2,10 +2,14 @@
 
 A file from elsewhere may have a view in the place of a table, which never ends, or a trigger. So the
 text of each object is compared before anything else is read; what has no name of ours is never used.
+An index of others is filled whenever a row is written, so it may hold columns and compute nothing. With
+no text of others left that SQLite could compute, no statement needs a limit of time: each ends with the
+rows that it reads.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import lru_cache
@@ -18,6 +22,9 @@ from codetape.engine.ports import StoreUnusable
 
 _DONE = "_sqlite_migrations"
 _FIND_DONE = "SELECT name FROM _sqlite_migrations WHERE migration_set = ?"
+
+_COMPUTED = re.compile(r"\b(AS|CHECK|DEFAULT|GENERATED)\b")
+_CONDITION = re.compile(r"\bWHERE\b", re.IGNORECASE)
 
 Blank = Callable[[], Any]
 """Opens a database without content, in memory."""
@@ -34,7 +41,8 @@ def check_objects(db: Db, path: str, blank: Blank) -> None:
         name: made for steps in (TAPES, LIBRARY) for name, made in _made(db, steps, blank).items()
     }
     for kind, name, sql in found:
-        if kind == "trigger" or (name in expected and expected[name] != (kind, sql)):
+        forged = name in expected and expected[name] != (kind, sql)
+        if kind == "trigger" or forged or (kind == "index" and _computes(db, name, sql)):
             raise StoreUnusable(
                 path, f"its {kind} {name!r} is none of ours: it is damaged or forged"
             )
@@ -43,9 +51,15 @@ def check_objects(db: Db, path: str, blank: Blank) -> None:
 def _is_list_of_steps(found: list[tuple[str, str, str]]) -> bool:
     texts = [(kind, " ".join(sql.upper().split())) for kind, name, sql in found if name == _DONE]
     return all(
-        kind == "table" and sql.startswith("CREATE TABLE") and " AS" not in sql
+        kind == "table" and sql.startswith("CREATE TABLE") and not _COMPUTED.search(sql)
         for kind, sql in texts
     )
+
+
+def _computes(db: Db, name: str, sql: str | None) -> bool:
+    """Say whether an index has a condition, or an expression in the place of a column."""
+    columns = db.execute("SELECT cid FROM pragma_index_xinfo(?)", (name,))
+    return (-2,) in columns or bool(_CONDITION.search(sql or ""))
 
 
 def _made(db: Db, steps: Steps, blank: Blank) -> Mapping[str, tuple[str, str]]:

@@ -10,6 +10,7 @@ import click
 from codetape.cli.exits import USAGE, Failed
 from codetape.cli.stores import (
     EVENT,
+    allow_option,
     command_line,
     find_session,
     reading,
@@ -19,7 +20,12 @@ from codetape.cli.stores import (
 )
 
 if TYPE_CHECKING:
+    from codetape.cli.screen import Screen
+    from codetape.needs import Need
     from codetape.replay.reading import Tape
+
+MOST = 20
+"""Fields that are told of what a fork will want."""
 
 
 @click.command()
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Take this for what event N+1 brought.",
 )
+@allow_option
 @store_option
 def command(
     session: str,
@@ -42,6 +49,7 @@ def command(
     sets: tuple[str, ...],
     model: str | None,
     outcome: Path | None,
+    allow: tuple[str, ...],
     store: str | None,
 ) -> None:
     """Start a session that shares the events of another one up to event N.
@@ -51,11 +59,15 @@ def command(
     usd, tokens, calls, seconds, …; a wrong one names them all. FILE holds the JSON of an outcome, or
     the text of a model's answer. SESSION is a prefix of its id, or last.
 
+    A fork of a session from elsewhere wants the same grants when it goes on. With --allow they are
+    given now, for good: all that it will want, its packages too, else nothing is forked.
+
     \b
     Examples:
       codetape fork last --at 6 --model gpt-4.1
       codetape fork last --at 9 --set timeout=60 --set "prompt=Count words."
       codetape fork last --at 11 --outcome another-diagnosis.json
+      codetape fork last --at 9 --allow network,budget    it was imported
     """
     from codetape.cli.screen import screen
     from codetape.cli.show import intact_until
@@ -65,30 +77,49 @@ def command(
         tape, fault = open_intact(opened, find_session(opened, session))
         if fault and at > len(tape):
             raise intact_until(tape, fault)
-        new = _forked(
-            tape, at, [*sets, *([f"model={model}"] if model is not None else [])], outcome
-        )
-        name, shown = short(new.id), screen()
-        shown.line(f"Session {new.id} begins with events 1 to {at} of {tape.id}.", "good")
-        shown.fields(
-            [
-                ("state", new[-1].state),
-                (
-                    "go on",
-                    "" if new[-1].state == "Done" else command_line("resume", [name], store=store),
-                ),
-                ("its events", command_line("show", [name], ["--events"], store=store)),
-                ("compare later", command_line("diff", [short(tape.id), name], store=store)),
-            ]
-        )
+        given = [*sets, *([f"model={model}"] if model is not None else [])]
+        new = _forked(tape, at, given, outcome, allow)
+        _show(screen(), tape, at, new, store)
 
 
-def _forked(tape: Tape, at: int, sets: list[str], outcome: Path | None) -> Tape:
+def _show(shown: Screen, tape: Tape, at: int, new: Tape, store: str | None) -> None:
+    """Say what there is now, what it will want, and how to go on."""
+    from codetape.tapes import wanted_of
+
+    name, wanted = short(new.id), wanted_of(new)
+    shown.line(f"Session {new.id} begins with events 1 to {at} of {tape.id}.", "good")
+    if wanted:
+        shown.line("That was not opened here, so going on with it is asked about:")
+        for need in wanted[:MOST]:
+            shown.line(f"  {need}")
+    shown.fields(
+        [
+            ("state", new[-1].state),
+            ("go on", "" if new[-1].state == "Done" else _go_on(name, wanted, store)),
+            ("its events", command_line("show", [name], ["--events"], store=store)),
+            ("compare later", command_line("diff", [short(tape.id), name], store=store)),
+        ]
+    )
+
+
+def _go_on(name: str, wanted: tuple[Need, ...], store: str | None) -> str:
+    from codetape.authority import options
+
+    return command_line("resume", [name], options(wanted[:MOST]), store=store)
+
+
+def _forked(
+    tape: Tape, at: int, sets: list[str], outcome: Path | None, allow: tuple[str, ...]
+) -> Tape:
+    from codetape.authority import NotGranted, read_grants
     from codetape.tapes import fork
 
     try:
         given = _text(outcome) if outcome else None
-        return fork(tape, at, outcome=given, **_changes(sets))
+        authority = read_grants(allow) if allow else None
+        return fork(tape, at, outcome=given, authority=authority, **_changes(sets))
+    except NotGranted:
+        raise
     except (ValueError, IndexError) as error:
         raise Failed(str(error), USAGE) from error
 

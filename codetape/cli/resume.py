@@ -27,7 +27,7 @@ AS_BEFORE = "as on the tape"
     metavar="P",
     multiple=True,
     help="Install a package that it asks about, or grant what a session from elsewhere may do here: "
-    "sandbox=NAME, network, secrets=NAME, files, address, environment, image.",
+    "sandbox=NAME, network, secrets=NAME, files, address, environment, image, limits, budget.",
 )
 @click.option("--deny", metavar="P", multiple=True, help="Do without it. Both may be repeated.")
 @budget_option
@@ -42,7 +42,7 @@ def command(
     """Go on with a session that was interrupted or paused, from the end of its tape.
 
     What is on the tape is not asked for again. SESSION is a prefix of its id, or last. A budget
-    replaces the one that was spent.
+    replaces the one that was spent, and the one of a session from elsewhere.
 
     \b
     Examples:

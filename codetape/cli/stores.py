@@ -49,7 +49,8 @@ def allow_option(function: F) -> F:
         metavar="G",
         multiple=True,
         help="Grant what a session from elsewhere may do here: sandbox=NAME, network, secrets=NAME, "
-        "files, address, environment, image; all else is a package. Commas stand between grants.",
+        "files, address, environment, image, limits, budget; all else is a package. Commas stand "
+        "between grants.",
     )(function)
 
 

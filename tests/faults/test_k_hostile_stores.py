@@ -32,6 +32,21 @@ FORGERIES = {
     """,
     "trigger": "CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM sessions; END",
     "generated column": "ALTER TABLE sessions ADD COLUMN more TEXT AS (hex(zeroblob(99)))",
+    "computed index": "CREATE INDEX i ON events (instr(data, name))",
+    "index of some": "CREATE INDEX i ON events (name)WHERE data LIKE '%a%b'",
+    "index of a sum": "CREATE UNIQUE INDEX i ON blobs (body || hash)",
+    "steps that are computed": """
+        ALTER TABLE _sqlite_migrations RENAME TO other;
+        CREATE TABLE _sqlite_migrations (migration_set TEXT, at TEXT, "name"AS(hex(at)));
+        INSERT INTO _sqlite_migrations SELECT migration_set, applied_at FROM other
+    """,
+    "steps that are checked": """
+        ALTER TABLE _sqlite_migrations RENAME TO other;
+        CREATE TABLE _sqlite_migrations (
+            id INTEGER PRIMARY KEY, migration_set TEXT, name TEXT CHECK(instr(name, 'x') = 0), at TEXT
+        );
+        INSERT INTO _sqlite_migrations SELECT * FROM other
+    """,
     "other text": "DROP VIEW session_summary; CREATE VIEW Session_Summary AS SELECT 1 AS session",
     "virtual table": "DROP TABLE blobs; CREATE VIRTUAL TABLE blobs USING fts5 (hash, body)",
 }

