@@ -7,15 +7,16 @@ an answer is validated here either way.
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic_core import ErrorDetails
 
-from codetape.states.fences import fenced_blocks, has_open_fence
-from codetape.states.texts import storable
+from codetape.states.channels import NoAnswer, readings
+from codetape.states.fences import has_open_fence, lines_ended
+from codetape.states.json_text import FoundValue, json_values
 from codetape.states.values import Answer
 
 
@@ -37,6 +38,17 @@ class Shape(BaseModel):
     """Base of the shapes; fields that we did not ask for are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+    _repairs: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """What a lenient reader changed in the form of the answer."""
+        return self._repairs
+
+    def note_repairs(self, repairs: tuple[str, ...]) -> None:
+        """Keep what was repaired; it is no part of the value."""
+        self._repairs = repairs
 
 
 class PlanShape(Shape):
@@ -118,9 +130,6 @@ SHAPES: dict[str, type[Shape]] = {
 REFUSAL = "the model refused: "
 """How an adapter's note begins that says in which words a model refused."""
 
-_OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
-_DECODER = json.JSONDecoder(strict=False)
-
 
 class Unusable(Exception):
     """An answer that cannot be read: `reason` as in AnswerRejected, `detail` for people and models."""
@@ -142,6 +151,7 @@ def schema_text(kind: str) -> str:
 
 
 S = TypeVar("S", bound=Shape)
+T = TypeVar("T")
 
 
 def read(answer: Answer, shape: type[S]) -> S:
@@ -149,63 +159,74 @@ def read(answer: Answer, shape: type[S]) -> S:
 
     The finish reason is looked at before the text: a cut answer is cut, whatever it looks like.
     """
-    text = whole_text(answer)
-    try:
-        return shape.model_validate(json_object(text))
-    except ValidationError as error:
-        raise Unusable("invalid", _in_words(error)) from error
+    return first_readable(answer, lambda text: _shaped(text, shape))
+
+
+def first_readable(answer: Answer, read_text: Callable[[str], T]) -> T:
+    """Return what the likeliest part of an answer that can be read says. Raises Unusable.
+
+    The reason is that of the likeliest part, if none can be read.
+    """
+    first: Unusable | None = None
+    for text in _readings(answer):
+        try:
+            return read_text(text)
+        except Unusable as why:
+            first = first or why
+    raise first or Unusable("empty", "the answer has no text")
 
 
 def whole_text(answer: Answer) -> str:
-    """Return the text of an answer that is neither cut nor refused nor empty. Raises Unusable.
+    """Return the likeliest part of an answer that is not cut, refused or empty. Raises Unusable."""
+    return _readings(answer)[0]
 
-    What a model thinks aloud before it answers, as some servers pass it on, is no part of it.
-    """
+
+def _readings(answer: Answer) -> tuple[str, ...]:
     if answer.finish_reason == "length":
         raise Unusable("truncated", "the answer was cut at the limit of its length")
     if answer.finish_reason == "content_filter":
         raise Unusable("refused", "the provider's filter withheld the answer")
-    text = _without_thoughts(answer.text or "")
-    if text.strip():
-        return text
+    try:
+        texts = tuple(filter(str.strip, readings(lines_ended(answer.text or ""))))
+    except NoAnswer as why:
+        raise Unusable("truncated", str(why)) from None
+    if texts:
+        return texts
     if refusal := next((note for note in answer.notes if note.startswith(REFUSAL)), None):
         raise Unusable("refused", refusal)
     raise Unusable("empty", "the answer has no text")
 
 
-def _without_thoughts(text: str) -> str:
-    """Templates of some models open the thoughts themselves, so that only their end is in the text."""
-    thoughts, end, rest = text.partition("</think>")
-    if end and not thoughts.lstrip().startswith(("{", "`", "~")):
-        return rest
-    if text.lstrip().startswith("<think>"):
-        raise Unusable("truncated", "the answer ends among the thoughts of the model")
-    return text
-
-
-def json_object(text: str) -> object:
-    """Return the JSON in `text`: the text itself, the longest fenced block that is JSON, or an object
-    that stands on lines of its own between words."""
-    for candidate in sorted({text.strip(), *fenced_blocks(text)}, key=lambda t: (-len(t), t)):
-        try:
-            return storable(json.loads(candidate, strict=False))
-        except (ValueError, RecursionError):
-            continue
+def _shaped(text: str, shape: type[S]) -> S:
+    """Return the value in `text` that fits the shape best; of several, the last."""
+    found = json_values(text)
+    fitting = [(fit, made) for one in found for fit, made in _fits(one, shape)]
+    if fitting:
+        best = max(fit for fit, _ in fitting)
+        return [made for fit, made in fitting if fit == best][-1]
+    if found:
+        raise Unusable("invalid", _reason_of(found[-1].value, shape))
     if has_open_fence(text):
         raise Unusable("truncated", "a fenced block is not closed")
-    return _between_words(text)
+    raise Unusable("malformed", "the answer is not JSON")
 
 
-def _between_words(text: str) -> object:
-    """The first object of the text, if its lines hold nothing else. Raises Unusable."""
-    opening = _OBJECT.search(text)
+def _fits(found: FoundValue, shape: type[S]) -> Iterator[tuple[bool, S]]:
+    """Yield the value in its shape, and whether it has a field of it; an example may have none."""
     try:
-        value, end = _DECODER.raw_decode(text, opening.end() - 1 if opening else len(text))
-    except (ValueError, RecursionError):
-        value, end = None, 0
-    if not value or text[end:].partition("\n")[0].strip():
-        raise Unusable("malformed", "the answer is not JSON")
-    return storable(value)
+        made = shape.model_validate(found.value)
+    except ValidationError:
+        return
+    made.note_repairs(found.repairs)
+    yield bool(made.model_fields_set), made
+
+
+def _reason_of(value: object, shape: type[Shape]) -> str:
+    try:
+        shape.model_validate(value)
+    except ValidationError as error:
+        return _in_words(error)
+    return ""
 
 
 def _in_words(error: ValidationError) -> str:

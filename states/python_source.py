@@ -220,8 +220,12 @@ def does_something(source: str) -> bool:
 
 def public_functions(source: str) -> tuple[str, ...]:
     """Return the names of the module-level functions and classes, private ones left out."""
+    return tuple(name for name in defined_names(source) if not name.startswith("_"))
+
+
+def defined_names(source: str) -> tuple[str, ...]:
+    """Return the names of all module-level functions and classes. Empty if it does not parse."""
     if syntax_error(source) is not None:
         return ()
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    names = [node.name for node in parsed(source).body if isinstance(node, kinds)]
-    return tuple(name for name in names if not name.startswith("_"))
+    return tuple(node.name for node in parsed(source).body if isinstance(node, kinds))

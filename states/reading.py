@@ -18,6 +18,7 @@ from codetape.states.answers import (
     TestsShape,
     Unusable,
     VerificationShape,
+    first_readable,
     read,
     whole_text,
 )
@@ -54,6 +55,9 @@ from codetape.states.verdict import verdict
 
 _PYTHON = re.compile(r"\s*(?:py(?:thon)?[ -]?[\d.]*)?\s*$", re.IGNORECASE)
 """Python by any name, or no name."""
+
+WITHOUT_JSON = ("malformed", "invalid")
+"""Reasons why an answer has no JSON of its shape: the code may stand beside words, or an example."""
 
 REJECTING = frozenset(
     [
@@ -98,24 +102,42 @@ def _read(request: r.ModelRequest, answer: Answer) -> e.Event:
 
 
 def _plan(_: r.WritePlan, answer: Answer) -> e.Event:
-    plan = read(answer, PlanShape)
-    return e.Planned(description=plan.description, approach=plan.approach, answer=answer)
+    try:
+        plan = read(answer, PlanShape)
+    except Unusable as why:
+        if why.reason != "malformed":
+            raise
+        return e.Planned(description=_words(answer), approach="", answer=answer)
+    return e.Planned(
+        description=plan.description, approach=plan.approach, answer=answer, repairs=plan.repairs
+    )
+
+
+def _words(answer: Answer) -> str:
+    """Return the plain words of an answer. Raises Unusable for what looks like JSON that is cut."""
+    text = whole_text(answer).strip()
+    if text.startswith(("{", "[")) or any(f'"{field}"' in text for field in PlanShape.model_fields):
+        raise Unusable("malformed", "the answer is not JSON")
+    return text
 
 
 def _constraint(request: r.ParseConstraint, answer: Answer) -> e.Event:
     try:
-        check = check_of(request.constraint, read(answer, ConstraintShape), request.columns)
+        shape = read(answer, ConstraintShape)
+        check = check_of(request.constraint, shape, request.columns)
     except Unusable as why:
         text = request.constraint
         return e.ConstraintParsed(constraint=text, unread=str(why), answer=answer)
-    return e.ConstraintParsed(constraint=request.constraint, check=check, answer=answer)
+    return e.ConstraintParsed(
+        constraint=request.constraint, check=check, answer=answer, repairs=shape.repairs
+    )
 
 
 def _code(_: r.WriteCode, answer: Answer) -> e.Event:
     shape = _code_shape(answer)
     if not _PYTHON.match(shape.language):
         raise Unusable("invalid", f"language: {shape.language!r} is not python")
-    source = _source(shape.code, "code")
+    source = _source(shape.code, "code", is_solution)
     listed = _each(requirement, not_in_library(shape.packages), "packages")
     system = _each(system_package, shape.system_packages, "system_packages")
     return e.CodeWritten(
@@ -123,6 +145,7 @@ def _code(_: r.WriteCode, answer: Answer) -> e.Event:
         packages=merged((*listed, *distributions_of(imported_names(source)))),
         system_packages=tuple(sorted(set(system))),
         answer=answer,
+        repairs=shape.repairs,
     )
 
 
@@ -131,14 +154,38 @@ def _code_shape(answer: Answer) -> CodeShape:
     try:
         return read(answer, CodeShape)
     except Unusable as why:
-        source = python_code(answer.text or "")
-        if why.reason == "malformed" and public_functions(source):
+        if why.reason in WITHOUT_JSON and (source := _fenced(answer, is_solution)):
             return CodeShape(code=source)
         raise
 
 
-def _source(text: str, field: str) -> str:
-    source = python_code(text)
+def _fenced(answer: Answer, fits: Callable[[str], bool]) -> str | None:
+    """Return the code that stands in an answer beside words, if it fits."""
+
+    def read_text(text: str) -> str:
+        source = python_code(text, fits)
+        if not fits(source):
+            raise Unusable("malformed", "there is no code in it")
+        return source
+
+    try:
+        return first_readable(answer, read_text)
+    except Unusable:
+        return None
+
+
+def is_solution(source: str) -> bool:
+    """True for code that defines something and is no file of tests."""
+    return bool(public_functions(source)) and not defined_tests(source)
+
+
+def is_test_file(source: str) -> bool:
+    """True for a file that defines tests."""
+    return bool(defined_tests(source))
+
+
+def _source(text: str, field: str, fits: Callable[[str], bool]) -> str:
+    source = python_code(text, fits)
     if not source.strip():
         raise Unusable("empty", f"{field}: there is no code in it")
     if problem := syntax_error(source):
@@ -154,23 +201,25 @@ def _each(check: Callable[[str], str], names: list[str], field: str) -> list[str
 
 
 def _tests(_: r.WriteTests, answer: Answer) -> e.Event:
-    source = _source(_test_code(answer), "test_code")
+    shape = _tests_shape(answer)
+    source = _source(shape.test_code, "test_code", is_test_file)
     if not defined_tests(source):
         raise Unusable("invalid", "test_code: it defines no test function")
     if twice := shadowed_tests(source):
         why = f"it defines {', '.join(twice)} twice, and the first one would never run"
         raise Unusable("invalid", f"test_code: {why}")
-    return e.TestsWritten(source=source, packages=_packages_of(source), answer=answer)
+    return e.TestsWritten(
+        source=source, packages=_packages_of(source), answer=answer, repairs=shape.repairs
+    )
 
 
-def _test_code(answer: Answer) -> str:
+def _tests_shape(answer: Answer) -> TestsShape:
     """Read a tests answer; a test file that came without its JSON is one all the same."""
     try:
-        return read(answer, TestsShape).test_code
+        return read(answer, TestsShape)
     except Unusable as why:
-        source = python_code(whole_text(answer))
-        if why.reason == "malformed" and defined_tests(source):
-            return source
+        if why.reason in WITHOUT_JSON and (source := _fenced(answer, is_test_file)):
+            return TestsShape(test_code=source)
         raise
 
 
@@ -184,7 +233,7 @@ def _patches(request: r.PatchTests, answer: Answer) -> e.Event:
     result = apply_patches(request.source, pairs, request.failing)
     if not result.patched:
         reasons = result.refused or ("The answer has no patch.",)
-        return e.PatchRefused(reasons=reasons, answer=answer)
+        return e.PatchRefused(reasons=reasons, answer=answer, repairs=shape.repairs)
     left = sorted({test.partition("[")[0] for test in request.failing} - set(result.patched))
     return e.TestsPatched(
         source=result.source,
@@ -193,6 +242,7 @@ def _patches(request: r.PatchTests, answer: Answer) -> e.Event:
         unpatched=tuple(left),
         refused=result.refused,
         answer=answer,
+        repairs=shape.repairs,
     )
 
 
@@ -203,7 +253,7 @@ def _verified(event: type[e.FixesVerified | e.PatchesVerified]) -> Callable[...,
         except Unusable as why:
             return event(unread=str(why), answer=answer)
         missing = () if shape.all_fixes_applied else tuple(shape.missing_fixes) or request.fixes
-        return event(missing=missing, answer=answer)
+        return event(missing=missing, answer=answer, repairs=shape.repairs)
 
     return read_verification
 
@@ -211,11 +261,14 @@ def _verified(event: type[e.FixesVerified | e.PatchesVerified]) -> Callable[...,
 def _replacement(request: r.ReplacePackage, answer: Answer) -> e.Event:
     check = system_package if request.system else requirement
     try:
-        named = read(answer, ReplacementShape).replacement
+        shape = read(answer, ReplacementShape)
+        named = shape.replacement
         other = check(named) if named and named.strip() else None
     except (Unusable, ValueError) as why:
         return e.PackageReplaced(rejected=request.rejected, unread=str(why), answer=answer)
-    return e.PackageReplaced(rejected=request.rejected, replacement=other, answer=answer)
+    return e.PackageReplaced(
+        rejected=request.rejected, replacement=other, answer=answer, repairs=shape.repairs
+    )
 
 
 def _diagnosis(request: r.Diagnose, answer: Answer) -> e.Event:

@@ -46,11 +46,11 @@ def interpret(request: r.Request, outcome: Outcome) -> e.Event:
 
 
 def code_in(text: str) -> str | None:
-    """Return the largest fenced block that is Python, or the text itself if it is, or None.
+    """Return the fenced block that is the solution, or the text itself if it is code, or None.
 
     A word parses, too: code is what defines a function, imports something, or is called Python.
     """
-    source = python_code(text)
+    source = python_code(text, reading.is_solution)
     if syntax_error(source) or not (
         public_functions(source)
         or imported_names(source)
