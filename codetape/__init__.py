@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from codetape.adapters.sandbox.gate import Decision, Package, allow_only
     from codetape.agent import AutoCoderAgent
+    from codetape.authority import Authority, NotGranted
     from codetape.engine.ports import (
         ConcurrentAppend,
         DamagedTape,
@@ -44,10 +45,12 @@ if TYPE_CHECKING:
 _HOMES = {
     "ARCHITECT": "codetape.states.tools.personas",
     "IMPLEMENTER": "codetape.states.tools.personas",
+    "Authority": "codetape.authority",
     "AutoCoderAgent": "codetape.agent",
     "Budget": "codetape.states.job",
     "ConcurrentAppend": "codetape.engine.ports",
     "Decision": "codetape.adapters.sandbox.gate",
+    "NotGranted": "codetape.authority",
     "Package": "codetape.adapters.sandbox.gate",
     "allow_only": "codetape.adapters.sandbox.gate",
     "DamagedTape": "codetape.engine.ports",
@@ -77,6 +80,7 @@ _HOMES = {
 __all__ = [
     "ARCHITECT",
     "IMPLEMENTER",
+    "Authority",
     "AutoCoderAgent",
     "Budget",
     "ConcurrentAppend",
@@ -87,6 +91,7 @@ __all__ = [
     "IllegalTransition",
     "ImageConfig",
     "LeaseLost",
+    "NotGranted",
     "Package",
     "Persona",
     "Progress",

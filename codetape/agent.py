@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from codetape import composition, engines, jobs, shapes, validation
 from codetape.adapters.aside import aside
 from codetape.adapters.system import SystemClock, SystemIds
+from codetape.authority import Authority
 from codetape.both import both
 from codetape.description.samples import Choice, samples_of
 from codetape.engine.ports import Clock, EventStore, Ids, Llm, Sandbox
@@ -39,7 +40,9 @@ class AutoCoderAgent:
     `package_policy` decides which packages may be installed beyond those that are listed here: "known"
     (what the index has), "cautious" (a person is asked about young packages and names that resemble a
     popular one), "ask" (about all), or a function of a Package that returns "allow", "deny", "ask" or
-    a Decision. A session that has to ask pauses; `resume(…, allow=…, deny=…)` answers.
+    a Decision. A person is asked about each command that a model wants in the image, unless such a
+    function decides. A session that has to ask pauses; `resume(…, allow=…, deny=…)` answers; a command
+    is named exactly as it is written.
     `cache` says what is done about equal runs (code, tests, image, inputs), of tests in one of our
     sandboxes and of `result.run`: "auto" takes them from the cache, and the event or outcome says so;
     "override" runs and keeps anew, "disable" does neither. `lessons` says whether a session is told
@@ -134,16 +137,18 @@ class AutoCoderAgent:
         budget: Budget | None = None,
         allow: Iterable[str] = (),
         deny: Iterable[str] = (),
+        authority: Authority | None = None,
     ) -> Result:
         """Go on with a session from the end of its tape; what is on the tape is not paid again.
 
         `budget` replaces the old one. `allow` and `deny` decide on the packages that the session
-        waits for (see `package_policy`); what neither names is asked again. Raises UnknownSession,
-        SessionOwned if somebody is running it, DamagedTape.
+        waits for (see `package_policy`); what neither names is asked again. `authority` is what a
+        session that was not opened here may do here. Raises NotGranted for one that wants more,
+        UnknownSession, SessionOwned if somebody is running it, DamagedTape.
         """
         resumed = engines.decision(budget, allow, deny)
-        stands = await engines.resume(self._adapters(), session, resumed)
-        return Result.of(stands.session, stands.store, sandbox=self.sandbox)
+        stands = await engines.resume(self._adapters(), session, resumed, authority)
+        return Result.of(stands.session, stands.store, sandbox=self.sandbox, authority=authority)
 
     def load(self, session: str) -> Result:
         """Return the result of a session in the store: its id, a unique prefix of it, or "last".

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import re
@@ -9,7 +10,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from codetape.confining import check_inside
 from codetape.engine.ports import EventStore, StoreError
+from codetape.engine.visible import in_one_line
 from codetape.learning import library_of
 from codetape.states.framing import cut, fenced
 from codetape.states.tools.ending import harness_status, status
@@ -29,8 +32,13 @@ class Artifacts:
 
 
 def paths(project: Path, began: str) -> tuple[Path, Path]:
-    """Return where the tool and its report of a session go that began then, in ISO 8601."""
+    """Return where the tool and its report of a session go that began then, in ISO 8601.
+
+    A tape of others may have anything there: what is no time is never a part of a path.
+    """
     stamp = re.sub(r"[-:]", "", began[:26]).replace("T", "_").replace(".", "_")
+    if not re.fullmatch(r"[0-9]{8}_[0-9]{6}(_[0-9]{1,6})?", stamp):
+        stamp = hashlib.sha256(began.encode("utf-8", "replace")).hexdigest()[:16]
     folder = project / FOLDER
     return folder / f"{stamp}_tool.py", folder / f"{stamp}_tool_implementation.md"
 
@@ -38,12 +46,21 @@ def paths(project: Path, began: str) -> tuple[Path, Path]:
 def found(project: Path, began: str) -> Artifacts:
     """Return which of the files of a session are there."""
     tool, report = paths(project, began)
-    return Artifacts(tool if tool.exists() else None, report if report.exists() else None)
+    return Artifacts(tool if _exists(tool) else None, report if _exists(report) else None)
+
+
+def _exists(path: Path) -> bool:
+    """A tape of others may name a path that can not be."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def check(project: Path) -> None:
     """Make the folder for the files of a project, as long as nothing is paid. Raises ValueError."""
     folder = project / FOLDER
+    check_inside(folder, project)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -66,9 +83,11 @@ def kept(session: ToolSession, project: Path, began: str) -> Artifacts:
 
 def _kept(path: Path, text: str) -> Path | None:
     try:
+        check_inside(path.parent, path.parent.parent)
         write_whole(path, text)
-    except OSError as error:
-        _log.warning("%s could not be written: %s", path, error.strerror)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        _log.warning("%s could not be written: %s", in_one_line(str(path)), reason)
         return None
     return path
 

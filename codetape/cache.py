@@ -148,7 +148,7 @@ def _parent(file: OutputFile) -> Path:
 def key_of(spec: RunSpec) -> str:
     """Return the key of a run: all that it says, the files that it is given, and who judges it."""
     facts = spec.model_dump(
-        mode="json", exclude={"host_files": True, "image": {"cached", "seconds"}}
+        mode="json", exclude={"host_files": True, "image": {"cached", "seconds", "tool"}}
     )
     facts["host_files"] = {file.name: _content(file) for file in spec.host_files}
     facts["runner"] = hashlib.sha256(archive()).hexdigest()

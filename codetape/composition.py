@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from codetape.engine.boundary import Boundary
 from codetape.engine.ports import EventStore, Llm, Sandbox
 from codetape.engine.tape import read, request_of
 from codetape.states.job import Job
-from codetape.states.packages import name_of
+from codetape.states.packages import KINDS, name_of, permission
 from codetape.states.values import Answer, CallFailure
 
 if TYPE_CHECKING:
@@ -110,14 +110,41 @@ def remembering(sandbox: Sandbox, use: Use) -> Sandbox:
     return Remembering(sandbox, RunCache(_data_home() / "runs"), use)
 
 
-def gated(sandbox: Sandbox, policy: str | Policy, job: Job) -> Sandbox:
-    """Return a sandbox that installs only what a policy allows; what the job lists is trusted."""
-    from codetape.adapters.sandbox.gate import POLICIES, Gate
-    from codetape.adapters.sandbox.index import UvIndex
+def gated(
+    sandbox: Sandbox, policy: str | Policy | None, job: Job, commands: Iterable[str] = ()
+) -> Sandbox:
+    """Return a sandbox that builds only what a policy allows; what the job lists is trusted, and so
+    are these commands.
 
-    trusted = {"pytest", *map(name_of, job.base_packages), *job.system_packages}
+    Without a policy only commands are asked about, and no index.
+    """
+    from codetape.adapters.sandbox.gate import POLICIES, Gate, commands_asked
+    from codetape.adapters.sandbox.index import NoIndex, UvIndex
+
+    trusted = {
+        *("pytest", *map(name_of, job.base_packages)),
+        *(permission("system_package", name) for name in job.system_packages),
+        *(permission("command", command) for command in (*job.commands, *commands)),
+    }
+    if policy is None:
+        return Gate(sandbox, commands_asked, NoIndex(), trusted)
     chosen = POLICIES[policy] if isinstance(policy, str) else policy
     return Gate(sandbox, chosen, UvIndex(), trusted)
+
+
+def gated_anew(sandbox: Sandbox, policy: str | Policy | None, packages: Iterable[str]) -> Sandbox:
+    """Return a sandbox for a session that others opened: only `packages` are trusted, and no word of
+    its tape. Without a policy only commands are asked about."""
+    from codetape.adapters.sandbox.gate import POLICIES, Forgetting, Gate, commands_asked
+    from codetape.adapters.sandbox.index import NoIndex, UvIndex
+
+    trusted = {"pytest"}
+    for name in packages:
+        trusted |= {name, *(permission(kind, name) for kind in KINDS)}
+    if policy is None:
+        return Forgetting(Gate(sandbox, commands_asked, NoIndex(), trusted))
+    chosen = POLICIES[policy] if isinstance(policy, str) else policy
+    return Forgetting(Gate(sandbox, chosen, UvIndex(), trusted))
 
 
 def _podman(session: str, registry_secret: str | None) -> Sandbox:
@@ -150,7 +177,8 @@ def make_llm(given: Llm | None, job: Job, answered: Mapping[str, int] | None = N
         from codetape.adapters.llm.scripted import ScriptedLlm
         from codetape.demo import script
 
-        return ScriptedLlm(script(job.model.removeprefix(SCRIPTED)), used=answered, model=job.model)
+        answers = script(job.model.removeprefix(SCRIPTED))
+        return ScriptedLlm(answers, used=answered, model=job.model, cost=0.0)
     from codetape.adapters.llm.litellm import LiteLlm
 
     return LiteLlm(api_key_env=job.api_key, api_base=job.api_base, timeout=job.call_seconds)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from packaging.utils import canonicalize_name
-
 from codetape import composition, learning, shapes, validation
+from codetape.authority import Act, Authority, allowed_anyway, mark_image, permit
 from codetape.engine.loop import Engine
-from codetape.engine.ports import Clock, EventStore, Llm, Sandbox
+from codetape.engine.ports import Clock, EventStore, Llm, Sandbox, StoreError
 from codetape.engine.tape import Recorded, fold
+from codetape.marks import mark
 from codetape.models import prices
 from codetape.replay.rules import opened
 from codetape.states.events import Resumed
 from codetape.states.job import Budget, Job
-from codetape.states.packages import name_of
+from codetape.states.machine import IllegalTransition
+from codetape.states.packages import name_of, requirement
 from codetape.states.session import Session
+from codetape.states.tools.session import ToolSession
 from codetape.states.workflow import WORKFLOWS, Workflow
 from codetape.tapes import find_session
 
@@ -32,7 +36,11 @@ OnEngine = Callable[[Engine], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Adapters:
-    """What a caller has chosen for a run; see AutoCoderAgent for what each is."""
+    """What a caller has chosen for a run; see AutoCoderAgent for what each is.
+
+    Without `gate` no policy is asked: the sandbox is a recorded one, which builds nothing. `foreign` is
+    set for a session that others opened: only these packages are trusted then, and none of its tape.
+    """
 
     store: str | Path | EventStore
     sandbox: str | Sandbox
@@ -42,6 +50,8 @@ class Adapters:
     on_event: OnEvent | None
     on_engine: OnEngine | None
     lessons: bool = True
+    gate: bool = True
+    foreign: tuple[str, ...] | None = None
 
 
 async def start(adapters: Adapters, workflow: Workflow, session: str, job: Job) -> Standing:
@@ -50,31 +60,69 @@ async def start(adapters: Adapters, workflow: Workflow, session: str, job: Job) 
         async with Run(adapters, workflow, session, job, store, new=True) as run:
             if adapters.lessons:
                 job = learning.taught(store, workflow, job, adapters.clock)
-            ended = Standing(workflow, await run.engine.start(session, job), store)
-        return _learned(adapters, ended)
+            after = await run.engine.start(session, job)
+        mark_image(store, None, after)
+        return _learned(adapters, Standing(workflow, after, store))
 
 
-async def resume(adapters: Adapters, name: str, resumed: Resumed) -> Standing:
+async def resume(
+    adapters: Adapters, name: str, resumed: Resumed, authority: Authority | None = None
+) -> Standing:
     """Go on with a session, by the rules and in the sandbox that it began with.
 
-    `name` is its id, a unique prefix, or "last". Raises ValueError for a limit of money that cannot
-    be kept, UnknownSession, SessionOwned, DamagedTape.
+    `name` is its id, a unique prefix, or "last"; `authority` is what it may do here if others opened
+    it. Raises ValueError for a limit of money that cannot be kept, NotGranted, UnknownSession,
+    SessionOwned, DamagedTape.
     """
     with composition.lent(adapters.store) as store:
-        return await _resumed(adapters, store, name, resumed)
+        return await _resumed(adapters, store, name, resumed, authority or Authority())
 
 
-async def _resumed(adapters: Adapters, store: EventStore, name: str, resumed: Resumed) -> Standing:
+async def _resumed(
+    adapters: Adapters, store: EventStore, name: str, resumed: Resumed, authority: Authority
+) -> Standing:
     before = standing(store, name)
+    answer = _in_asked_names(resumed, before.session)
+    if permit(store, before.session, authority, _acts(adapters, before.session)):
+        _mark_answered(store, before, answer)
+    else:
+        trusted = (*allowed_anyway(store, before.session, authority), *answer.allow)
+        adapters = replace(adapters, lessons=False, foreign=trusted)
     session, job = before.session.id, before.session.job
     budget = resumed.budget or job.budget
     job = job.model_copy(update={"sandbox": before.session.sandbox_name, "budget": budget})
     if budget.usd is not None and not before.session.done:
         prices(job, adapters.llm)  # it came with this resume, or with a fork
-    answer = _in_asked_names(resumed, before.session)
     async with Run(adapters, before.workflow, session, job, store) as run:
-        ended = Standing(before.workflow, await run.engine.resume(session, answer), store)
-    return _learned(adapters, ended)
+        after = await run.engine.resume(session, answer, partial(_check_unchanged, before.session))
+    if adapters.foreign is None:
+        mark_image(store, before.session.image, after)
+    return _learned(adapters, Standing(before.workflow, after, store))
+
+
+def _mark_answered(store: EventStore, before: Standing, answer: Resumed) -> None:
+    """Mark a session of this user with the permissions that it is given now."""
+    with contextlib.suppress(IllegalTransition):  # it is done, or its table has no such row
+        after = before.workflow.advance(before.session, answer)
+        mark(store, after.id, after.job, after.allowed)
+
+
+def _check_unchanged(before: Session, now: Session) -> None:
+    """Raise StoreError if another process has changed what a session may do since it was looked at."""
+    if (now.job, now.allowed) != (before.job, before.allowed):
+        raise StoreError(f"session {now.id} was changed by another process meanwhile: try again")
+
+
+def _acts(adapters: Adapters, session: Session) -> tuple[Act, ...]:
+    """Return what going on does here with adapters that the tape chooses; a tool has a folder."""
+    acts: list[Act] = ["folder"] if isinstance(session, ToolSession) else []
+    if not session.done and isinstance(adapters.sandbox, str):
+        acts += ["sandbox", "image"]
+    elif not session.done:
+        acts.append("run")
+    if not session.done and adapters.llm is None:
+        acts.append("model")
+    return tuple(acts)
 
 
 def _learned(adapters: Adapters, ended: Standing) -> Standing:
@@ -91,22 +139,28 @@ def decision(budget: Budget | None, allow: Iterable[str], deny: Iterable[str]) -
     answer = Resumed(
         budget=budget, allow=shapes.texts("allow", allow), deny=shapes.texts("deny", deny)
     )
-    for name in sorted({*map(_bare, answer.allow)} & {*map(_bare, answer.deny)}):
+    for name in sorted({*map(_canonical, answer.allow)} & {*map(_canonical, answer.deny)}):
         raise ValueError(f"allow: {name} is denied, too")
     return answer
 
 
 def _in_asked_names(answer: Resumed, session: Session) -> Resumed:
     """Return an answer in the names of the question: NumPy is numpy>=1, if that was asked."""
-    held = session.held.packages if session.held else ()
-    asked = {_bare(name): name for name in held}
+    held = session.held
+    if held is None or held.cause != "undecided_package":
+        return answer
+    asked = {_canonical(name): name for name in held.packages}
     given = {"allow": answer.allow, "deny": answer.deny}
-    named = {word: tuple(asked.get(_bare(n), n) for n in names) for word, names in given.items()}
+    named = {w: tuple(asked.get(_canonical(n), n) for n in names) for w, names in given.items()}
     return answer.model_copy(update=named)
 
 
-def _bare(required: str) -> str:
-    return canonicalize_name(name_of(required.strip()))
+def _canonical(text: str) -> str:
+    """Return the name in a requirement; what is none, as a command, is itself."""
+    try:
+        return name_of(requirement(text))
+    except ValueError:
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +192,12 @@ class Run:
         *,
         new: bool = False,
     ) -> None:
-        self._adapters, self._workflow, self._session, self._job = adapters, workflow, session, job
+        self.adapters, self._workflow, self._session, self._job = adapters, workflow, session, job
         self._stack = AsyncExitStack()
         self.store, self._new = store, new
 
     async def __aenter__(self) -> Self:
-        adapters, job = self._adapters, self._job
+        adapters, job = self.adapters, self._job
         answered = None if self._new else composition.answered(self.store, self._session)
         self.engine = Engine(
             self._workflow,
@@ -154,6 +208,7 @@ class Run:
             boundary=composition.boundary_for(job),
             on_event=adapters.on_event,
             owner=composition.owner(),
+            on_opened=partial(mark, self.store),
         )
         if adapters.on_engine:
             adapters.on_engine(self.engine)
@@ -161,7 +216,7 @@ class Run:
 
     def _sandbox(self) -> Sandbox:
         """The caller's sandbox, or one of ours, which is closed in the end and has a gate."""
-        given, job = self._adapters.sandbox, self._job
+        given, job = self.adapters.sandbox, self._job
         made = composition.make_sandbox(
             given if not isinstance(given, str) else job.sandbox,
             session=self._session,
@@ -171,14 +226,21 @@ class Run:
         if ours:
             made = composition.remembering(made, job.cache)
             self._stack.push_async_callback(made.close)
-        policy = self._policy()
-        return composition.gated(made, policy, job) if ours or policy != "known" else made
+        policy, foreign = self._policy(), self.adapters.foreign
+        if not self.adapters.gate:
+            return made
+        chosen = policy if ours or policy != "known" else None
+        if foreign is not None:
+            return composition.gated_anew(made, chosen, foreign)
+        return composition.gated(made, chosen, job)
 
     def _policy(self) -> str | Policy:
         """The caller's policy. A session whose own was a function asks where there is none."""
-        given, recorded = self._adapters.package_policy, self._job.package_policy
+        given, recorded = self.adapters.package_policy, self._job.package_policy
         if callable(given) or given != "known":
             return given
+        if self.adapters.foreign is not None:
+            return "ask" if isinstance(self.adapters.sandbox, str) else "known"
         return "ask" if recorded == "custom" else recorded
 
     async def __aexit__(self, *_: object) -> None:

@@ -9,6 +9,7 @@ what the recorded answers cost a second time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal, cast
 
 from codetape.adapters.llm.recorded import RecordedLlm
@@ -16,6 +17,7 @@ from codetape.adapters.recordings import Recording, Recordings, recordings
 from codetape.adapters.sandbox.recorded import RecordedSandbox
 from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.system import SystemClock
+from codetape.authority import Act, Authority, allowed_anyway, permit
 from codetape.engine.loop import Engine, Observer
 from codetape.engine.ports import EventStore, Llm, Sandbox
 from codetape.engine.tape import Recorded
@@ -39,22 +41,35 @@ async def half_live(
     sandbox: Sandbox | None = None,
     on_event: Observer | None = None,
     on_engine: Watcher | None = None,
+    authority: Authority | None = None,
 ) -> tuple[Tape, Recordings]:
     """Repeat a session from its own first event, with real `live` and the rest from its tape.
 
     Returns its tape and what was recorded, which tells what was used out of order or not at all.
     What a person did is done again after the same event. A request that the tape has no outcome for
     ends the session, and its ending names what comes nearest. `llm` and `sandbox` stand for the real
-    ones. Raises ValueError if there is no such model or sandbox.
+    ones, `authority` is what the tape may do here if it was not made here. Raises ValueError if there
+    is no such model or sandbox, NotGranted.
     """
     begin = tape.inherited + 1  # a fork is repeated from where it begins
+    acts, last = _acts(live, llm, sandbox), tape.session_at(-1)
+    first = tape.session_at(begin)  # its job runs, and what was allowed until the end
+    ours = {permit(tape.source, each, authority, acts) for each in (first, last)} == {True}
+    foreign = None if ours else allowed_anyway(tape.source, last, authority)
     recorded = [r for r in recordings(tape.source, tape.id) if r.seq > begin]
     again = fork(tape if live == "model" else _in_memory(tape), begin)
     store, person = cast("EventStore", again.source), _Person(tape, on_event)
     run, used = _run(tape, live, again.id, store, recorded, (llm, sandbox), person, on_engine)
+    run.adapters = replace(run.adapters, foreign=foreign)
     async with run:
         await person.accompany(run.engine, again.id)
     return open_tape(store, again.id), used
+
+
+def _acts(live: Live, llm: Llm | None, sandbox: Sandbox | None) -> tuple[Act, ...]:
+    if live == "model":
+        return () if llm else ("model",)
+    return ("run",) if sandbox else ("sandbox",)
 
 
 def _in_memory(tape: Tape) -> Tape:
@@ -89,6 +104,7 @@ def _run(
         package_policy="known",
         on_event=person.observe,
         on_engine=on_engine,
+        gate=live == "sandbox",
     )
     used = old_sandbox.recordings if live == "model" else old_llm.recordings
     return Run(adapters, tape.rules, session, job, store), used

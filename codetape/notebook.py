@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 
-from codetape.engine.visible import safe
+from codetape.engine.visible import in_html
 
 LONGEST = 20_000
 """Characters of a text that are shown."""
@@ -25,10 +24,10 @@ def folded(title: str, text: str | None) -> str:
     """Return a text that one can open; nothing for no text."""
     if not text:
         return ""
-    body = f"<pre>{_text(text[:LONGEST])}</pre>"
+    body = f"<pre>{_text(text)}</pre>"
     return f"<details><summary>{_text(title)}</summary>{body}</details>"
 
 
 def _text(text: str) -> str:
     """Neither markup nor a mark that hides or reorders what stands there is left."""
-    return escape(safe(text))
+    return in_html(text, LONGEST)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from codetape.engine.ports import SessionRow
+from codetape.engine.tape import moment_of
 
 _AGE = re.compile(r"^(\d+(?:\.\d+)?)\s*(m|h|d|w)$")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -52,7 +53,7 @@ def choose(
         for row in rows
         if row not in newest
         and (not allowed or row.state in allowed)
-        and (older_than is None or now - _moment(row) > older_than)
+        and (older_than is None or _is_older(row, older_than, now))
     }
     reasons: dict[str, str] = {row.id: "it is running" for row in rows if row.owner}
     _keep_parents(rows, meant, reasons)
@@ -61,8 +62,10 @@ def choose(
     return Chosen(tuple(_forks_first(gone)), tuple(kept))
 
 
-def _moment(row: SessionRow) -> datetime:
-    return datetime.fromisoformat(row.updated_at)
+def _is_older(row: SessionRow, age: timedelta, now: datetime) -> bool:
+    """Compare the time of the last change; one whose time is unknown is not old."""
+    moment = moment_of(row.updated_at)
+    return moment is not None and now - moment > age
 
 
 def _keep_parents(rows: Sequence[SessionRow], meant: set[str], reasons: dict[str, str]) -> None:

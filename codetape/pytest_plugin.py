@@ -77,15 +77,18 @@ class TapeItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:
         """Show what differs; the traceback of a fault of ours."""
+        from codetape.engine.visible import escaped
         from codetape.replay.imports import BadTapeFile
 
         if isinstance(excinfo.value, TapeDiffers | BadTapeFile):
-            return str(excinfo.value)
-        return str(super().repr_failure(excinfo, style))
+            return escaped(str(excinfo.value))
+        return escaped(str(super().repr_failure(excinfo, style)))
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """The name that reports show."""
-        return self.path, 0, f"replay of {self.path.name}"
+        from codetape.engine.visible import safe
+
+        return self.path, 0, f"replay of {safe(self.path.name)}"
 
 
 def _told(report: Report) -> str:
@@ -97,9 +100,10 @@ def _told(report: Report) -> str:
 
 
 def _workflow(name: str) -> Workflow:
+    from codetape.engine.visible import safe
     from codetape.own import find
 
     try:
         return find(name)[0]
     except ValueError as error:
-        pytest.fail(f"codetape_workflows: {error}", pytrace=False)
+        pytest.fail(safe(f"codetape_workflows: {error}"), pytrace=False)

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from codetape import composition, learning, saving, shapes, validation
+from codetape.authority import Act, Authority, allowed_anyway, permit
 from codetape.both import both
 from codetape.engine.ports import EventStore, Sandbox
 from codetape.engine.tape import Recorded, read, request_of
+from codetape.engine.visible import safe
 from codetape.engines import standing
 from codetape.notebook import folded, table
 from codetape.running import run_solution
@@ -21,6 +23,7 @@ from codetape.states.constraints import schemas_of
 from codetape.states.ending import not_done
 from codetape.states.events import CodeWritten
 from codetape.states.failures import Failure
+from codetape.states.job import Job
 from codetape.states.session import Session
 from codetape.states.values import Answer, RunOutcome
 from codetape.task import Task
@@ -36,6 +39,8 @@ class Result:
     store: EventStore = field(repr=False)
     sandbox: str | Sandbox = field(default="auto", repr=False)
     original_samples: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    authority: Authority | None = field(default=None, repr=False)
+    on_tape: Job | None = field(default=None, repr=False)  # where the job was changed since
 
     @classmethod
     def of(
@@ -45,24 +50,31 @@ class Result:
         *,
         sandbox: str | Sandbox = "auto",
         samples: Mapping[str, Any] | None = None,
+        authority: Authority | None = None,
     ) -> Result:
         """Wrap a folded session. `samples` are the caller's own values, kept as they are."""
         chosen = sandbox if not isinstance(sandbox, str) else session.sandbox_name
-        return cls(session, store, chosen, dict(samples or {}))
+        return cls(session, store, chosen, dict(samples or {}), authority)
 
     @classmethod
     def load(
-        cls, session: str, store: str | Path | EventStore, *, sandbox: str | Sandbox = "auto"
+        cls,
+        session: str,
+        store: str | Path | EventStore,
+        *,
+        sandbox: str | Sandbox = "auto",
+        authority: Authority | None = None,
     ) -> Result:
         """Read a session from a store: by its id, a unique prefix, or "last".
 
-        Raises UnknownSession, DamagedTape.
+        `authority` is what it may do here when it is run, if it was not opened here. Raises
+        UnknownSession, DamagedTape.
         """
         stands = standing(composition.open_store(store), session)
-        return cls.of(stands.session, stands.store, sandbox=sandbox)
+        return cls.of(stands.session, stands.store, sandbox=sandbox, authority=authority)
 
     def __repr__(self) -> str:
-        return f"<result of {self.session}: {self._in_words}>"
+        return safe(f"<result of {self.session}: {self._in_words}>")
 
     @property
     def _in_words(self) -> str | None:
@@ -230,22 +242,37 @@ class Result:
     # --- running it ---
 
     @both
-    async def run(self, /, *, output_dir: str | Path | None = None, **inputs: Any) -> Any:
+    async def run(
+        self, /, *, output_dir: str | Path | None = None, overwrite: bool = False, **inputs: Any
+    ) -> Any:
         """Run the solution in its sandbox and return its declared outputs, typed.
 
         An input that is not given takes its sample. One output comes back as itself, several as a
-        named tuple. Files are put into `output_dir` (default: a new folder). Raises ValueError for a
-        wrong input, RunFailed if the code failed.
+        named tuple. Files are put into `output_dir` (default: a new folder), where files of their
+        names are replaced with `overwrite` alone. Raises ValueError for a wrong input and for a file
+        that is there already, NotGranted for what a session that was opened elsewhere may not do
+        here (see `load`), RunFailed if the code failed.
         """
-        values, _ = await run_solution(self.folded, self.sandbox, inputs, output_dir)
+        values, _ = await self.run_outcome.aio(output_dir=output_dir, overwrite=overwrite, **inputs)
         return values
 
     @both
     async def run_outcome(
-        self, /, *, output_dir: str | Path | None = None, **inputs: Any
+        self, /, *, output_dir: str | Path | None = None, overwrite: bool = False, **inputs: Any
     ) -> tuple[Any, RunOutcome]:
         """Like `run`, with the facts of the run beside the outputs."""
-        return await run_solution(self.folded, self.sandbox, inputs, output_dir)
+        acts: tuple[Act, ...] = ("sandbox",) if isinstance(self.sandbox, str) else ("run",)
+        given = self.authority or Authority()
+        ours = permit(self.store, self.folded, given, acts, self.on_tape)
+        return await run_solution(
+            self.folded,
+            self.sandbox,
+            inputs,
+            output_dir,
+            overwrite=overwrite,
+            allowed=allowed_anyway(self.store, self.folded, given, self.on_tape),
+            foreign=not ours,
+        )
 
     def save(self, folder: str | Path) -> tuple[Path, ...]:
         """Write a folder that works without codetape: the code, its tests, requirements.txt, a
@@ -278,7 +305,7 @@ class Result:
         }
         again = shapes.whole("retries", retries, 0)
         folded = dataclasses.replace(self.folded, job=job.model_copy(update=changes))
-        result = dataclasses.replace(self, folded=folded)
+        result = dataclasses.replace(self, folded=folded, on_tape=self.on_tape or job)
         named = job.name if name is None else shapes.text("name", name)
         return Task(name=named, result=result, retries=again)
 

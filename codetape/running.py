@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from codetape import composition
+from codetape import composition, output_folder
 from codetape.arguments import arguments_of
 from codetape.cache import Remembering, RunCache
 from codetape.engine.boundary import Boundary
 from codetape.engine.ports import Sandbox
+from codetape.output_folder import OutputFolder
 from codetape.outputs import typed
 from codetape.states.session import Session
 from codetape.states.values import (
     BuildFailure,
     HostFile,
     ImageRef,
-    OutputFile,
     RunOutcome,
     RunSpec,
     TextFile,
@@ -39,17 +39,26 @@ async def run_solution(
     sandbox: str | Sandbox,
     inputs: Mapping[str, Any],
     output_dir: str | Path | None = None,
+    *,
+    overwrite: bool = False,
+    allowed: tuple[str, ...] = (),
+    foreign: bool = False,
 ) -> tuple[Any, RunOutcome]:
     """Run the newest code of a session on `inputs` and return the typed outputs and the outcome.
 
-    Raises ValueError for a wrong input, RunFailed for code that fails, SandboxBroken.
+    `allowed` are packages and commands that its image may have beyond what its gate lets through; of a
+    `foreign` session, which others opened, its own lists count for nothing. Raises ValueError for a
+    wrong input, RunFailed for code that fails, SandboxBroken.
     """
     job = session.job
     boundary = composition.boundary_for(job)
     with tempfile.TemporaryDirectory(prefix="codetape-inputs-") as folder:
         arguments, files = arguments_of(job, inputs, Path(folder))
-        target = _target(output_dir)
-        ran = await _ran(session, sandbox, arguments, files, target)
+        names = [d.name for d in job.outputs]
+        read = [Path(file.path) for file in files]
+        with output_folder.opened(output_dir, names, read, overwrite=overwrite) as target:
+            built = partial(_image, session, allowed, foreign=foreign)
+            ran = await _ran(session, sandbox, arguments, files, target, built)
     outcome = _without_secrets(boundary, ran)
     _check(outcome)
     try:
@@ -63,7 +72,8 @@ async def _ran(
     sandbox: str | Sandbox,
     arguments: tuple[str, ...],
     files: tuple[HostFile, ...],
-    target: Path,
+    target: OutputFolder,
+    built: Callable[..., Awaitable[ImageRef]],
 ) -> RunOutcome:
     job = session.job
     made = composition.make_sandbox(
@@ -72,8 +82,9 @@ async def _ran(
     cache = RunCache(composition.session_folder(session.id) / "runs")
     runs = Remembering(made, cache, job.cache)
     try:
-        spec = _spec(session, await _image(runs, session), arguments, files)
-        return _moved(await runs.run(spec), target)
+        image = await built(runs, named=made is not sandbox)
+        spec = _spec(session, image, arguments, files)
+        return target.take(await runs.run(spec))
     finally:
         await (runs.forget() if made is sandbox else runs.close())
 
@@ -86,9 +97,21 @@ def _without_secrets(boundary: Boundary, ran: RunOutcome) -> RunOutcome:
     return cleaned.model_copy(update={"outputs": outputs})
 
 
-async def _image(sandbox: Sandbox, session: Session) -> ImageRef:
-    """Find the image again, or build it if it was pruned."""
-    built = await sandbox.build(session.spec)
+async def _image(
+    session: Session, allowed: tuple[str, ...], sandbox: Sandbox, *, foreign: bool, named: bool
+) -> ImageRef:
+    """Find the image again, or build it if it was pruned.
+
+    Packages that the session itself built have passed its gate. Commands pass one now, for no key
+    covers the events that say they have, and so does all that it still waits for or others built.
+    """
+    known = session.image is not None and session.image.spec_key == session.spec.key
+    recorded = session.job.package_policy
+    policy = recorded if recorded in composition.POLICIES else "ask"
+    gate = composition.gated(sandbox, None if known else policy, session.job, allowed)
+    if foreign:
+        gate = composition.gated_anew(sandbox, "ask" if named else None, allowed)
+    built = await gate.build(session.spec)
     if isinstance(built, BuildFailure):
         raise RunFailed(f"the image could not be built: {built.message}", RunOutcome())
     return built
@@ -112,32 +135,6 @@ def _spec(
         network=job.network_access,
         limits=job.limits,
     )
-
-
-def _target(output_dir: str | Path | None) -> Path:
-    """Make the folder for outputs, before the run: afterwards what came out would be lost."""
-    target = Path(output_dir) if output_dir else Path(tempfile.mkdtemp(prefix="codetape-outputs-"))
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"output_dir: {target}: {error.strerror}") from None
-    return target
-
-
-def _moved(outcome: RunOutcome, target: Path) -> RunOutcome:
-    """Put outputs where the caller wants them, before the sandbox goes away."""
-    moved = tuple(_moved_file(file, target) for file in outcome.outputs)
-    return outcome.model_copy(update={"outputs": moved})
-
-
-def _moved_file(file: OutputFile, target: Path) -> OutputFile:
-    place = target / file.name
-    if place.is_dir():
-        shutil.rmtree(place)
-    else:
-        place.unlink(missing_ok=True)
-    shutil.move(file.path, place)
-    return file.model_copy(update={"path": str(place)})
 
 
 def _check(outcome: RunOutcome) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from codetape.engine.visible import escaped, in_one_line, safe
 from codetape.states.job import Declared, Job
 from codetape.states.session import Session
 
@@ -38,6 +39,8 @@ def save(session: Session, folder: Path) -> tuple[Path, ...]:
 
 
 def _written(file: Path, text: str) -> Path:
+    if file.is_symlink():
+        file.unlink()
     file.write_text(text, encoding="utf-8")
     return file
 
@@ -76,13 +79,27 @@ def _base(session: Session) -> str:
 def readme(session: Session) -> str:
     """Return a README that says what this is and how to test and run it."""
     job = session.job
-    parts = [f"# {job.name}", _quoted(job.prompt), _interface(job), "## Test it", _testing(session)]
+    parts = [
+        f"# {_title(job.name)}",
+        _quoted(job.prompt),
+        _interface(job),
+        "## Test it",
+        _testing(session),
+    ]
     parts += ["## Run it", *_variables(job), _running(job)]
     return "\n\n".join(parts) + "\n"
 
 
+def _title(name: str) -> str:
+    """A name is one line, and no markup."""
+    line = " ".join(safe(name).split())
+    return line.replace("&", "&amp;").replace("<", "&lt;").replace("[", "&#91;")
+
+
 def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+    """A request that could be markup stands there as code."""
+    indent = "    " if set(text) & {"<", "["} else ""
+    return "\n".join(f"> {indent}{line}".rstrip() for line in escaped(text).split("\n"))
 
 
 def _interface(job: Job) -> str:
@@ -109,8 +126,8 @@ def _variables(job: Job) -> list[str]:
 
 def _running(job: Job) -> str:
     network = "" if job.network_access else " --network none"
-    variables = "".join(f" -e {name}" for name in (*job.environment, *job.secrets))
-    options = " ".join(f"--{d.name} {_example(job, d)}" for d in job.inputs)
+    variables = "".join(f" -e {_word(name)}" for name in (*job.environment, *job.secrets))
+    options = " ".join(f"{_word(f'--{d.name}')} {_example(job, d)}" for d in job.inputs)
     return (
         "    mkdir -p inputs outputs && chmod 777 outputs    # put the input files into inputs/\n"
         "    podman build -t solution .\n"
@@ -123,5 +140,10 @@ def _running(job: Job) -> str:
 def _example(job: Job, declared: Declared) -> str:
     files = {sample.name: sample.file for sample in job.samples}
     if declared.type in {"File", "Dir"}:
-        return f"/var/inputs/{files.get(declared.name, declared.name)}"
+        return _word(f"/var/inputs/{files.get(declared.name, declared.name)}")
     return f"<{declared.type}>"
+
+
+def _word(text: str) -> str:
+    """A word of a command, in one line."""
+    return shlex.quote(in_one_line(text))

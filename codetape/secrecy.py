@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from codetape.engine.boundary import SHORTEST_SECRET, is_common
+
 _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 _USUAL = re.compile(r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$")
 
@@ -31,6 +33,11 @@ def variable(argument: str, name: Any) -> str:
             name if _USUAL.match(name) and len(name) <= 40 else "of that name"
         )  # or a key itself
         raise ValueError(f"{argument}: the environment variable {shown} is not set")
+    if argument == "secrets" and is_common(os.environ[name]):
+        raise ValueError(
+            f"{argument}: the value of {name} is a short word, which cannot be told from others and "
+            f"would stay on the tape; use one of {SHORTEST_SECRET} characters or more"
+        )
     return name
 
 

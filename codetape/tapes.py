@@ -19,11 +19,13 @@ from codetape.changes import changed
 from codetape.engine.codec import misfits
 from codetape.engine.ports import EventStore, UnknownSession
 from codetape.engine.tape import Source
+from codetape.marks import is_marked, mark
 from codetape.replay import fork as forking
 from codetape.replay.fork import CannotFork
 from codetape.replay.imports import TapeFile, read_tape_file
 from codetape.replay.reading import Tape
 from codetape.replay.reading import open_tape as read_tape
+from codetape.states.job import Job
 from codetape.states.values import Answer, Outcome, Usage
 
 LAST = "last"
@@ -89,7 +91,19 @@ def fork(tape: Tape, at: int, *, outcome: Outcome | str | None = None, **changes
         outcome=given,
         boundary=composition.boundary_for(job),
     )
+    ours = is_marked(store, tape[at].record.session, job, tape[at].session.allowed)
+    if ours and not (_is_bare_demo(job) and (changes or outcome is not None)):
+        mark(store, session.id, session.job, session.allowed)
     return read_tape(store, session.id)
+
+
+def _is_bare_demo(job: Job) -> bool:
+    """Say whether a job runs a shipped script in a bare process.
+
+    Where no sandbox works the demo chooses that itself, for the code that is shipped and no other: a
+    fork that may bring other code is asked about as a foreign one is.
+    """
+    return job.sandbox == "process" and job.model.startswith(composition.SCRIPTED)
 
 
 def _store_of(tape: Tape) -> EventStore:

@@ -8,6 +8,7 @@ from pathlib import Path
 from codetape import learning
 from codetape.artifacts import Artifacts
 from codetape.engine.ports import EventStore
+from codetape.engine.visible import safe
 from codetape.notebook import folded, table
 from codetape.states.ending import not_done
 from codetape.states.failures import Failure
@@ -24,7 +25,7 @@ class Tool:
     artifacts: Artifacts = field(repr=False)
 
     def __repr__(self) -> str:
-        return f"<tool of {self.session}: {self.status or self.error}>"
+        return safe(f"<tool of {self.session}: {self.status or self.error}>")
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from codetape import artifacts, composition, engines, jobs, shapes, validation
 from codetape.adapters.aside import aside
 from codetape.adapters.system import SystemClock, SystemIds
+from codetape.authority import Authority
 from codetape.both import both
 from codetape.cancelling import AskingClock, Cancel, Cancelling
 from codetape.engine.loop import Engine
@@ -105,6 +106,7 @@ class ToolMaker:
         budget: Budget | None = None,
         allow: Iterable[str] = (),
         deny: Iterable[str] = (),
+        authority: Authority | None = None,
     ) -> Tool:
         """Go on with a session from the end of its tape; see AutoCoderAgent.resume.
 
@@ -115,7 +117,7 @@ class ToolMaker:
         making = _Making(self)
         name = making.goes_on_with(session)
         with making.kept():
-            stands = await engines.resume(making.adapters, name, resumed)
+            stands = await engines.resume(making.adapters, name, resumed, authority)
         return making.tool(stands)
 
     def load(self, session: str) -> Tool:

@@ -31,11 +31,11 @@ _TYPES: dict[Any, TypeName] = {
     Dir: "Dir",
 }
 
-_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")
-_OUTPUT = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")
-_IMAGE = re.compile(r"^(?!.*//)(?:[A-Za-z0-9][A-Za-z0-9._:/@-]{0,250})?$")
-_PYTHON = re.compile(r"^\d+\.\d+(\.\d+)?$")
-_VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
+_OUTPUT = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
+_IMAGE = re.compile(r"^(?!.*//)(?:[A-Za-z0-9][A-Za-z0-9._:/@-]{0,250})?\Z")
+_PYTHON = re.compile(r"^\d+\.\d+(\.\d+)?\Z")
+_VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*\Z")
 
 CACHES = ("auto", "override", "disable")
 """What `run` does with equal runs."""
@@ -46,7 +46,7 @@ LANE_NAMES = ("orchestrator", "coder")
 TOOL_KINDS = ("fix_crash", "fix_logic", "harness")
 """The kinds of calls of the tool maker, personas aside."""
 
-RESERVED = frozenset({"help", "h", "solution", "test_solution", "output_dir"})
+RESERVED = frozenset({"help", "h", "solution", "test_solution", "output_dir", "overwrite"})
 """Names that an option, a file in the sandbox, or an argument of `run` has already."""
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from codetape.engine.visible import safe
 from codetape.states.events import KNOWN, Event
 from codetape.states.requests import Request
 from codetape.states.values import Value, canonical
@@ -27,6 +28,15 @@ LONG = 1024
 
 BLOB = "$blob"
 
+LARGEST_BLOB = 8 << 20
+"""Bytes of one blob. A text is bounded long before; nothing of ours comes near."""
+
+LARGEST_EVENT = 32 << 20
+"""Characters of the texts of one event or request, each counted as often as it is referred to."""
+
+DEEPEST = 200
+"""Levels of nested lists and objects in one event or request."""
+
 Upcast = Callable[[dict[str, Any]], dict[str, Any]]
 
 UPCASTS: dict[tuple[str, int], Upcast] = {}
@@ -37,7 +47,7 @@ class UnreadableEvent(ValueError):
     """An event that this version does not know, or whose payload does not fit: `name`, `version`."""
 
     def __init__(self, name: str, version: int, reason: str) -> None:
-        super().__init__(f"event {name} v{version}: {reason}")
+        super().__init__(safe(f"event {name[:60]} v{version}: {reason}"))
         self.name = name
         self.version = version
 
@@ -87,13 +97,13 @@ def key_of(packed: Packed) -> str:
 def unpack_event(name: str, version: int, text: str, get_blob: Callable[[str], bytes]) -> Event:
     """Return the event that was packed. Raises UnreadableEvent; KeyError for a blob that is gone."""
     kind = KNOWN.get(name)
-    if kind is None or version > kind.version:
+    if kind is None or not 1 <= version <= kind.version:
         reason = "a newer version of codetape wrote it, or a workflow that is not imported"
         raise UnreadableEvent(name, version, reason)
     try:
         if version == kind.version and BLOB not in text:
             return kind.model_validate_json(text)
-        return kind.model_validate(_upcast(kind, version, _restored(json.loads(text), get_blob)))
+        return kind.model_validate(_upcast(kind, version, unpack_json(text, get_blob)))
     except ValidationError as error:
         raise UnreadableEvent(name, version, misfits(error)) from error
     except TypeError as error:
@@ -114,28 +124,40 @@ def _upcast(kind: type[Event], version: int, data: dict[str, Any]) -> dict[str, 
 
 
 def unpack_json(text: str, get_blob: Callable[[str], bytes]) -> Any:
-    """Return packed JSON with its blobs put back."""
-    return _restored(json.loads(text), get_blob)
+    """Return packed JSON with its blobs put back.
+
+    Raises ValueError for what is too large or nested too deep, KeyError for a blob that is gone.
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    return _Restoring(get_blob).restored(value)
 
 
 def _pack(dumped: dict[str, Any]) -> Packed:
     blobs: dict[str, bytes] = {}
-    _reduce(dumped, blobs)
+    _reduce(dumped, blobs, 1)
     return Packed(canonical(dumped), blobs)
 
 
-def _reduce(value: dict[Any, Any] | list[Any], blobs: dict[str, bytes]) -> None:
+_TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
+
+
+def _reduce(value: dict[Any, Any] | list[Any], blobs: dict[str, bytes], depth: int) -> None:
     """Put references in the place of long texts, and a mark before each key that begins like ours.
 
     It changes `value` itself, which nobody else has: a copy would take longer than all the rest.
     """
+    if depth > DEEPEST:
+        raise ValueError(_TOO_DEEP)
     for key, item in value.items() if type(value) is dict else enumerate(value):
         kind = type(item)
         if kind is str:
             if len(item) * 4 > LONG:
                 value[key] = _reference(item, blobs)
         elif kind is dict or kind is list:
-            _reduce(item, blobs)
+            _reduce(item, blobs, depth + 1)
     if type(value) is dict and "$" in "".join(value):
         ours = [key for key in value if key.startswith("$")]
         for key in sorted(ours, key=len, reverse=True):  # "$$x" makes room for "$x"
@@ -150,14 +172,35 @@ def _reference(text: str, blobs: dict[str, bytes]) -> str | dict[str, str]:
     return {BLOB: sha}
 
 
-def _restored(value: Any, get_blob: Callable[[str], bytes]) -> Any:
-    if isinstance(value, dict):
+class _Restoring:
+    """Puts blobs back: each is decoded once and shared, and counted as often as it stands there."""
+
+    def __init__(self, get_blob: Callable[[str], bytes]) -> None:
+        self._get_blob = get_blob
+        self._texts: dict[str, str] = {}
+        self._size = 0
+
+    def restored(self, value: Any, depth: int = 1) -> Any:
+        if not isinstance(value, dict | list):
+            return value
+        if depth > DEEPEST:
+            raise ValueError(_TOO_DEEP)
+        if isinstance(value, list):
+            return [self.restored(item, depth + 1) for item in value]
         if value.keys() == {BLOB}:
-            return get_blob(value[BLOB]).decode()
-        return {_unmarked(key): _restored(item, get_blob) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_restored(item, get_blob) for item in value]
-    return value
+            return self._text(value[BLOB])
+        return {_unmarked(key): self.restored(item, depth + 1) for key, item in value.items()}
+
+    def _text(self, name: Any) -> str:
+        if not isinstance(name, str):
+            raise ValueError("a reference to a blob is no text")  # noqa: TRY004 - of a tape's content
+        text = self._texts.get(name)
+        if text is None:
+            text = self._texts[name] = self._get_blob(name).decode()
+        self._size += len(text)
+        if self._size > LARGEST_EVENT:
+            raise ValueError(f"its texts are larger than {LARGEST_EVENT >> 20} MB together")
+        return text
 
 
 def _unmarked(key: str) -> str:

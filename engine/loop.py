@@ -48,6 +48,7 @@ class Engine:
         boundary: Boundary | None = None,
         on_event: Observer | None = None,
         owner: str = "",
+        on_opened: Callable[[str, Job], None] | None = None,
     ) -> None:
         self._workflow = workflow
         self._store = store
@@ -55,6 +56,7 @@ class Engine:
         self._boundary = boundary or Boundary()
         self._on_event = on_event
         self._owner = owner
+        self._on_opened = on_opened
         caller = Caller(llm, sandbox, clock, self._boundary)
         self._flights = Flights(caller.call, clock.monotonic)
         self._posted: deque[Event] = deque()
@@ -70,7 +72,7 @@ class Engine:
 
         It is recorded when the outcomes that have come in before it are.
         """
-        self._posted.append(event)
+        self._posted.append(self._boundary.clean(event))
         self._bell.set()
 
     async def start(self, session_id: str, job: Job) -> Session:
@@ -80,17 +82,24 @@ class Engine:
         writer = Writer(self._store, self._workflow, self._clock, lease)
         opened = SessionOpened(job=job, workflow=name, rules=self._workflow.rules)
         async with self._held(writer):
+            opened = self._boundary.clean(opened)
+            if self._on_opened:
+                self._on_opened(session_id, opened.job)
             blank = self._workflow.blank(session_id)
-            return await self._run(
-                writer, self._record(writer, blank, self._boundary.clean(opened))
-            )
+            return await self._run(writer, self._record(writer, blank, opened))
 
-    async def resume(self, session_id: str, resumed: Resumed | None = None) -> Session:
+    async def resume(
+        self,
+        session_id: str,
+        resumed: Resumed | None = None,
+        admit: Callable[[Session], None] | None = None,
+    ) -> Session:
         """Go on from the end of a tape. A session that is done comes back as it is.
 
         `resumed` says with which budget, and what becomes of packages that were held. It is recorded
         after a pause; and where a process died, if the table has a row for it: who counts such deaths
-        can see them. A fork that was not run yet has lost nobody.
+        can see them. A fork that was not run yet has lost nobody. `admit` is called with the session,
+        under its lease, before anything happens, and may raise.
         """
         lease = self._store.acquire(session_id, self._owner)
         session, head, last = self._workflow.blank(session_id), "", ""
@@ -98,6 +107,8 @@ class Engine:
             for record in read(self._store, session_id):
                 session, head = self._workflow.advance(session, record.event), record.hash
                 last = record.event.name
+            if admit:
+                admit(session)
         except BaseException:
             self._store.release(lease)
             raise
@@ -105,7 +116,7 @@ class Engine:
         async with self._held(writer):
             known = Resumed.name in self._workflow.machine.accepts(session.state)
             if not session.done and (session.paused or (known and last != Forked.name)):
-                session = self._record(writer, session, resumed or Resumed())
+                session = self._record(writer, session, self._boundary.clean(resumed or Resumed()))
             return await self._run(writer, session)
 
     async def _run(self, writer: Writer, session: Session) -> Session:

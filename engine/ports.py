@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from codetape.engine.visible import safe
 from codetape.states.values import (
     Answer,
     BuildFailure,
@@ -114,6 +115,10 @@ class SessionRow:
 
 class StoreError(Exception):
     """Base of what a store raises."""
+
+    def __str__(self) -> str:
+        """The message as it may be shown: names and texts in it come from elsewhere."""
+        return safe(super().__str__())
 
 
 class ConcurrentAppend(StoreError):
@@ -225,6 +230,17 @@ class EventStore(Protocol):
 
     def sessions(self) -> list[SessionRow]:
         """List the sessions that have an event, the oldest first, without reading their tapes."""
+        ...
+
+    def mark(self, session: str, mark: str) -> None:
+        """Keep a mark beside a session, in the place of its old one; an empty one takes it away.
+
+        It is no part of the tape, and goes with the session. Raises UnknownSession.
+        """
+        ...
+
+    def mark_of(self, session: str) -> str | None:
+        """Return the mark of a session; None if it has none, or is not there."""
         ...
 
     def put_blob(self, body: bytes) -> str:

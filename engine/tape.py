@@ -152,13 +152,25 @@ class Writer:
         self._store.release(self._lease)
 
 
+def moment_of(at: object) -> datetime | None:
+    """Return the time that a tape tells, None for what no clock of ours says.
+
+    It is in UTC and of the years 1970 to 2999, so that sums and differences of it can be told.
+    """
+    if not isinstance(at, str) or not at.isascii():
+        return None
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    usual = moment.utcoffset() == timedelta() and 1970 <= moment.year < 3000
+    return moment if usual else None
+
+
 def _checked(at: str) -> str:
     """Return a time as a clock says it. Raises ValueError for one that could not be read again."""
-    try:
-        if datetime.fromisoformat(at).utcoffset() == timedelta():
-            return at
-    except (TypeError, ValueError):
-        pass
+    if moment_of(at):
+        return at
     raise ValueError(
         f"the clock says {at!r}; a time is in UTC, as 2025-01-31T12:00:00.000000+00:00"
     )

@@ -8,25 +8,39 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, groupby
+from itertools import chain, count, groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from codetape.engine import codec
 from codetape.engine.chain import GENESIS, chained
 from codetape.engine.ports import DamagedTape, EventStore, StoredEvent, StoreError, UnknownSession
-from codetape.engine.tape import Source
+from codetape.engine.tape import Source, moment_of
+from codetape.engine.visible import safe
 from codetape.replay.export import FORMAT, blobs_of, header_of
 from codetape.states.values import canonical
+
+LONGEST_LINE = 24 << 20
+"""Bytes of a line; escapes make a blob longer than it is."""
+
+MOST_VALUES = 40_000
+"""Lists and objects in a line, which take many times the memory of its text."""
+
+_BLOB = re.compile(rb'\{"blob":"[0-9a-f]{64}","text":"(?:[^"\\]++|\\.)*+"\}\n?')
+"""A line with one long text: brackets in it are no lists."""
+
+LARGEST_FILE = 512 << 20
+"""Bytes of a file: a whole tape is in memory while it is read."""
 
 
 class BadTapeFile(ValueError):
     """A file that is no unchanged export: `path`, `line`, `seq` of the first bad event, `reason`."""
 
     def __init__(self, path: Path, line: int, seq: int, reason: str) -> None:
-        super().__init__(f"{path}, line {line}, event {seq}: {reason}")
+        super().__init__(safe(f"{path}, line {line}, event {seq}: {reason}"))
         self.path = path
         self.line = line
         self.seq = seq
@@ -144,11 +158,12 @@ def _append(
     part = parts[-1]
     if there is not None:
         lease = store.acquire(part.session, owner)
+        if hasattr(store, "mark"):
+            store.mark(part.session, "")  # others wrote what follows
     elif len(parts) > 1:
         lease = store.fork(part.session, parts[-2].session, part.rows[0].seq - 1, owner)
     else:
-        name = json.loads(tape.rows[0].data)["job"]["name"]
-        lease = store.create(part.session, tape.workflow, name, owner)
+        lease = store.create(part.session, tape.workflow, _name_of(tape.rows[0]), owner)
     try:
         for row in part.rows[there or 0 :]:
             store.append(lease, row, dict(blobs_of(row, tape.get_blob)))
@@ -156,10 +171,35 @@ def _append(
         store.release(lease)
 
 
+def _name_of(row: StoredEvent) -> str:
+    """Return the name that a list of sessions shows; empty if the tape has none, or a very long one."""
+    match json.loads(row.data):
+        case {"job": {"name": str(name)}}:
+            return name
+    return ""
+
+
 def read_tape_file(path: Path) -> TapeFile:
     """Read and check a whole file. Raises BadTapeFile, OSError."""
+    if path.exists() and not path.is_file():  # a pipe or a device may have no end
+        raise BadTapeFile(path, 1, 1, "it is no regular file")
     with path.open("rb") as file:
-        return _Reading(path, file).tape()
+        return _Reading(path, _lines(path, file)).tape()
+
+
+def _lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file, while one is no longer than a line of ours, and all are not either."""
+    left = LARGEST_FILE
+    for number in count(1):
+        line = file.readline(LONGEST_LINE + 1)
+        left -= len(line)
+        if len(line) > LONGEST_LINE or left < 0:
+            longest = f"a line is longer than {LONGEST_LINE >> 20} MB"
+            reason = longest if left >= 0 else f"the file is longer than {LARGEST_FILE >> 20} MB"
+            raise BadTapeFile(path, number, 1, reason)
+        if not line:
+            return
+        yield line
 
 
 class _Reading:
@@ -202,6 +242,8 @@ class _Reading:
         line = next(self._lines, None)
         if line is None:
             return None
+        if line.count(b"{") + line.count(b"[") > MOST_VALUES and not _BLOB.fullmatch(line):
+            raise self._bad("this line is not as it was written: it has too many lists and objects")
         try:
             text = line.decode()
             value = json.loads(text)
@@ -226,6 +268,8 @@ class _Reading:
         raise self._bad("this is no tape: its first line is no header")
 
     def _blob(self, name: str, body: bytes) -> None:
+        if len(body) > codec.LARGEST_BLOB:
+            raise self._bad(f"blob {name} is larger than {codec.LARGEST_BLOB >> 20} MB")
         if hashlib.sha256(body).hexdigest() != name:
             raise self._bad(f"blob {name} does not fit its hash")
         if name in self._blobs:
@@ -240,6 +284,8 @@ class _Reading:
         previous = self._rows[-1].hash if self._rows else GENESIS
         if chained(previous, row) != row.hash:
             raise self._bad("its hash does not fit its content and the event before it")
+        if moment_of(row.at) is None:
+            raise self._bad("its time is none in UTC of the years 1970 to 2999")
         self._check_blobs(row)
         if not self._rows:
             self._check_header(row, line["data"], header)

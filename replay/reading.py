@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any
 
 from codetape.engine import codec
 from codetape.engine.codec import UnreadableEvent
 from codetape.engine.ports import DamagedTape
 from codetape.engine.tape import Recorded, Source
-from codetape.engine.visible import safe
+from codetape.engine.visible import in_html, safe
 from codetape.replay.rules import opened
 from codetape.states.events import Event, Forked, Resumed
 from codetape.states.machine import State
@@ -123,12 +122,14 @@ class Step:
             if self.record.source == self.state
             else f"{self.record.source} -> {self.state}"
         )
-        return f"<event {self.seq} of {self.tape.id}: {self.event.name}, {way}, {self.record.at}>"
+        return safe(
+            f"<event {self.seq} of {self.tape.id}: {self.event.name}, {way}, {self.record.at}>"
+        )
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the event with all that it tells."""
         facts = self.event.model_dump(mode="json", exclude_defaults=True)
-        rows = [(name, _text(str(value))) for name, value in facts.items()]
+        rows = [(name, str(value)) for name, value in facts.items()]
         return f"<p>{_text(repr(self)[1:-1])}</p>{_table(rows)}"
 
 
@@ -198,7 +199,9 @@ class Tape:
 
     def __repr__(self) -> str:
         last = self._records[-1]
-        return f"<tape {self.id}: {self.workflow}, {len(self)} events, {last.dest} at {last.at}>"
+        return safe(
+            f"<tape {self.id}: {self.workflow}, {len(self)} events, {last.dest} at {last.at}>"
+        )
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a row for each event."""
@@ -210,9 +213,11 @@ class Tape:
 
 
 def _text(text: str) -> str:
-    return escape(safe(text if len(text) <= SHOWN else f"{text[:SHOWN]} …"))
+    return in_html(text, SHOWN)
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> str:
-    cells = ("".join(f'<td style="text-align:left">{cell}</td>' for cell in row) for row in rows)
-    return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+    """Lay out rows of texts; each cell is escaped here."""
+    style = 'style="text-align:left"'
+    lines = ("".join(f"<td {style}>{_text(cell)}</td>" for cell in row) for row in rows)
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"

@@ -20,7 +20,8 @@ from codetape.engine.ports import StoredEvent
 from codetape.engine.tape import Source, read
 from codetape.replay.imports import TapeFile
 from codetape.replay.reading import stored_request
-from codetape.states.values import Value
+from codetape.states.constraints import Check
+from codetape.states.values import Value, canonical
 
 LOST = (
     "prompts and answers cannot be compared any more, so it does not replay",
@@ -122,6 +123,11 @@ class _Redaction:
         return value.model_copy(update=fields)
 
     def _any(self, value: Any) -> Any:
+        if isinstance(value, Check):
+            arguments = tuple(self._mark(canonical(one)) for one in value.arguments)
+            return self._value(value.model_copy(update={"arguments": ()})).model_copy(
+                update={"arguments": arguments}  # numbers too: they are what was asked for
+            )
         if isinstance(value, Value):
             return self._value(value)
         if isinstance(value, tuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from codetape.engine.ports import SessionRow
+from codetape.engine.ports import DamagedTape, SessionRow
 from codetape.engine.tape import Source
 from codetape.states.session import Totals
 
@@ -17,9 +17,14 @@ def own_totals(source: Source, row: SessionRow) -> Totals:
     """
     totals = Totals()
     for event in source.read(row.id, row.parent_seq or 0):
-        if event.request_key is not None:
+        if event.request_key is None:
+            continue
+        try:
             answer = json.loads(event.data).get("answer")
             totals = _added(totals, answer) if answer else totals
+        except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+            reason = "what its answer cost cannot be read"
+            raise DamagedTape(row.id, event.seq, reason) from error
     return totals
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from codetape.states import packages
 from codetape.states.events import Needs
+from codetape.states.expected_tests import NOT_COLLECTED
 from codetape.states.failures import COLLECTION, Failure
 from codetape.states.values import FailureClass, Problem, RunOutcome, TestReport, TestResult
 
@@ -19,6 +20,9 @@ Verdict = tuple[FailureClass, str]
 NOT_TRUSTED = "ResultsNotTrusted"
 """The type of the problem of a report that proves of itself that its results are worth nothing."""
 
+SKIPPED = "SolutionSkipped"
+"""The type of the problem of a test that the solution, and not the tests, skips or expects to fail."""
+
 NOTHING = Problem(type="NoTestsRan", message="no test was executed")
 ASYNC = "async def functions are not natively supported"
 """How pytest begins what it says of an async test that no plugin takes."""
@@ -28,6 +32,8 @@ def label_of(problem: Problem, imports: tuple[str, ...], collecting: bool) -> Ve
     """Return the label that evidence gives to an exception, with the reason; UNKNOWN if none does."""
     if verdict := _import_verdict(problem, imports):
         return verdict
+    if problem.type == SKIPPED:
+        return LOGIC, "the solution skips the test that calls it; it has to do the work, or raise"
     if problem.type.endswith("MemoryError"):  # libraries have subclasses of their own
         return RESOURCE, "memory ran out"
     if problem.type == "OSError" and problem.message.startswith("[Errno 28]"):
@@ -56,6 +62,8 @@ def _test_verdict(problem: Problem) -> str:
         places = {frame.place for frame in problem.frames}
         if "tests" in places and "solution" not in places:
             return "the test itself reads a file that is not there; it has to make what it reads"
+    if problem.type == NOT_COLLECTED:
+        return problem.message
     if problem.type == NOTHING.type:
         return "no test of the file was executed, and one that is skipped proves nothing"
     return ""

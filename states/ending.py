@@ -34,6 +34,9 @@ def ending(s: Session, event: e.Event) -> Ending:
             return Ending(FailureClass.INFRASTRUCTURE, event.failure.message)
         case e.PackageRejected():
             names = ", ".join(r.name for r in s.rejected)
+            if any(r.kind == "command" for r in s.rejected):
+                why = f"too many packages and commands cannot be had: {names}"
+                return Ending(FailureClass.ENVIRONMENT, why)
             return Ending(FailureClass.ENVIRONMENT, f"too many packages do not exist: {names}")
         case e.BuildFailed():
             cls = FailureClass.INFRASTRUCTURE

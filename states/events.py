@@ -84,9 +84,14 @@ class BuildEnded(Event):
 
 
 class Ran(Event):
-    """Base of the events that a run brought."""
+    """Base of the events that a run brought.
+
+    `expected` are the tests that the text of the file defines for certain; those that pytest found are
+    in the report.
+    """
 
     run: RunOutcome
+    expected: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> Outcome | None:

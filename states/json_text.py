@@ -74,11 +74,12 @@ def _between_words(text: str) -> Iterator[FoundValue]:
     while opening := _OBJECT.search(text, at):
         at = opening.end()
         try:
-            value, end = _DECODER.raw_decode(text, opening.end() - 1)
+            read, end = _DECODER.raw_decode(text, opening.end() - 1)
+            value = storable(read)
         except (ValueError, RecursionError):
             continue
         if not text[end:].partition("\n")[0].strip():
-            yield FoundValue(storable(value), text.count("\n", 0, at), text.count("\n", 0, end))
+            yield FoundValue(value, text.count("\n", 0, at), text.count("\n", 0, end))
             at = end
 
 
@@ -111,10 +112,11 @@ def _repaired(text: str) -> tuple[object, tuple[str, ...]] | None:
     if not (text.startswith("{") and text.endswith("}") and len(text) <= LENIENT_LIMIT):
         return None
     try:
-        value, log = json_repair.repair_json(text, return_objects=True, logging=True)
+        repaired, log = json_repair.repair_json(text, return_objects=True, logging=True)
+        value = storable(repaired)
     except (ValueError, RecursionError):
         return None
     said = dict.fromkeys(entry["text"][:200] for entry in log)
     if not isinstance(value, dict) or not all(words.startswith(HARMLESS) for words in said):
         return None
-    return storable(value), (LENIENT, *said)
+    return value, (LENIENT, *said)

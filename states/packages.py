@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Literal, get_args
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -19,7 +20,13 @@ LOCAL = frozenset({"solution", "test_solution", "conftest", "__main__"})
 
 _DISTRIBUTION = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$")
 _VERSIONS = re.compile(r"^[A-Za-z0-9.*+!<>=~,-]*$")  # `===` would take any character
-_SYSTEM = re.compile(r"^[a-z0-9][a-z0-9+.-]+$")
+# apt reads more into a name: a minus or plus at its end, a point as any character, a file.
+_SYSTEM = re.compile(r"(?!.*\.(?:deb|dsc|changes)\Z)[a-z0-9][a-z0-9+.-]{0,126}(?:[a-z0-9]|\+\+)")
+
+Kind = Literal["package", "system_package", "command"]
+"""What an image is asked to hold, in the order in which it is decided on."""
+
+KINDS = get_args(Kind)
 
 
 def distribution_of(dotted: str) -> str | None:
@@ -69,12 +76,25 @@ def requirement(text: str) -> str:
     return f"{name}{extras}{parsed.specifier}"
 
 
+def is_system_package(name: str) -> bool:
+    """Say whether a text is the name of a Debian package, and nothing else to apt."""
+    return _SYSTEM.fullmatch(name) is not None
+
+
 def system_package(text: str) -> str:
     """Return the name of a Debian package. Raises ValueError, which quotes the text, for others."""
     name = text.strip()
-    if not _SYSTEM.match(name):
+    if not is_system_package(name):
         raise ValueError(f"{text!r} is no system package name")
     return name
+
+
+def permission(kind: Kind, text: str) -> str:
+    """Return how a permission for a package, system package or command is written.
+
+    A requirement has no space, so that permissions of two kinds are never equal.
+    """
+    return text if kind == "package" else f"{kind} {text}"
 
 
 def name_of(required: str) -> str:

@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from codetape.states.assertions import Function
 from codetape.states.failures import base_id, plain_id
 from codetape.states.fences import fenced_blocks, python_code
 from codetape.states.python_source import TestFunction, defined_tests, parsed, syntax_error
-from codetape.states.weakening import Function, cases, weakening
+from codetape.states.weakening import same_heads, weakening
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,24 @@ def _spliced(source: str, target: TestFunction, patch: str) -> str:
     patched = "\n".join(lines) + "\n"
     if problem := syntax_error(patched):
         raise ValueError(f"the patched file does not parse ({problem})")
+    _refuse_weaker(old, _placed(patched, target), parsed(source))
     return patched
+
+
+def _placed(patched: str, target: TestFunction) -> Function:
+    """Return the test that now stands in the place of the target."""
+    first = target.first_line
+    name = target.id.split("::")[-1]
+    return next(f for f in _functions(patched, name) if _first_line(f) == first)
+
+
+def _first_line(function: Function) -> int:
+    return min([function.lineno, *(d.lineno for d in function.decorator_list)])
+
+
+def _refuse_weaker(old: Function, new: Function, module: ast.Module) -> None:
+    if weaker := weakening(old, new, module):
+        raise ValueError(weaker)
 
 
 def _functions(code: str, name: str) -> list[Function]:
@@ -128,8 +146,6 @@ def _checked(source: str, old: Function, patch: str) -> Function:
     if len(functions) != 1:
         raise ValueError(f"the patch defines {old.name} {len(functions)} times, not once")
     new = functions[0]
-    if weaker := weakening(old, new):
-        raise ValueError(weaker)
     if lost := sorted(_used(new) & _imported(patch) - _imported(source)):
         raise ValueError(f"the patch imports {', '.join(lost)} outside the function")
     if lost := sorted(_used(new) & _defined(patch) - _defined(source) - {new.name}):
@@ -139,14 +155,14 @@ def _checked(source: str, old: Function, patch: str) -> Function:
 
 def _kept_ids(before: list[str], old: Function, after: list[str], new: Function) -> list[str]:
     """Keep decorators and parameters of the old test where the new ones would lose some of its ids."""
-    if cases(new) >= cases(old):
+    if same_heads(old, new):
         return after
     return [*before[: _head(old)], *after[_head(new) :]]
 
 
 def _head(function: Function) -> int:
     """Count the lines before the body: decorators and signature."""
-    first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
+    first = _first_line(function)
     body = function.body[0].lineno
     if body == function.lineno:
         raise ValueError("the patch drops parameters of the test")
@@ -184,7 +200,7 @@ def _imported(code: str) -> set[str]:
 
 def _lines_of(code: str, function: Function, indent: int) -> list[str]:
     """Cut a function out of a patch and give it the indent of its place."""
-    first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
+    first = _first_line(function)
     inside = _inside_texts(function)
     numbered = list(enumerate(code.split("\n"), start=1))[first - 1 : function.end_lineno]
     return [

@@ -127,7 +127,10 @@ def tests(s: Session) -> LlmCall:
     parts = [*_request(s), *_plan(s), *_present_code(s)]
     if s.tests:
         parts += _present_tests(s)
-        parts.append(titled("These tests could not be run", _findings(faulty_tests(s.failures))))
+        faults = faulty_tests(s.failures)
+        collected = s.run and s.run.report and s.run.report.collected
+        title = "Repair these tests" if collected else "These tests could not be run"
+        parts.append(titled(title, _findings(faults)))
     ask = "Answer with the whole corrected test file." if s.tests else "Write the test file."
     return call(s, "tests", TESTS_ROLE, [*parts, *_history(s), ask])
 

@@ -12,13 +12,17 @@ from codetape.states.values import Value
 
 
 class TestFunction(Value):
-    """A test as the file defines it: `id` without parameters, lines from 1, decorators included."""
+    """A test as the file defines it: `id` without parameters, lines from 1, decorators included.
+
+    `plain` says that nothing wraps it: pytest runs the function of these lines.
+    """
 
     __test__ = False
 
     id: str
     first_line: int
     last_line: int
+    plain: bool = False
 
 
 _PARSING = threading.Lock()
@@ -129,12 +133,12 @@ def imports_of(*sources: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def defined_tests(source: str) -> tuple[TestFunction, ...]:
-    """Return the tests that pytest will find in `source`, in the order of the file.
+    """Return the tests that `source` defines, in the order of the file; a run says which are found.
 
-    Functions named test*, and methods test* of classes named Test* that have no `__init__`, nested
-    classes included, and of classes that derive from a TestCase. Fixtures are no tests, whatever
-    their name, nor is what the file marks by `name.__test__ = False`, or a class in itself. Empty
-    for a file that does not parse.
+    Functions named test*, those below a condition or a try too, and methods test* of classes named
+    Test* that have no `__init__`, nested classes included, and of classes that derive from a TestCase.
+    Fixtures are no tests, whatever their name, nor is what the file marks by `name.__test__ = False`,
+    or a class in itself. Empty for a file that does not parse.
     """
     if syntax_error(source) is not None:
         return ()
@@ -182,11 +186,20 @@ def _tests_in(body: list[ast.stmt], prefix: str) -> list[TestFunction]:
     found: list[TestFunction] = []
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            if node.name.startswith("test") and not _is_fixture(node):
+            if node.name.startswith("test") and not is_fixture(node):
                 found.append(_test(node, prefix))
         elif isinstance(node, ast.ClassDef) and _collectable(node):
             found.extend(_tests_in(node.body, f"{prefix}{node.name}::"))
+        elif isinstance(node, ast.If | ast.Try | ast.With) and not prefix:
+            found.extend(_tests_in(_blocks(node), prefix))
     return found
+
+
+def _blocks(node: ast.If | ast.Try | ast.With) -> list[ast.stmt]:
+    """Return the statements of all blocks of a statement."""
+    handlers = [part for handler in getattr(node, "handlers", ()) for part in handler.body]
+    rest = (getattr(node, block, []) for block in ("orelse", "finalbody"))
+    return [*node.body, *handlers, *(part for block in rest for part in block)]
 
 
 def _test(node: ast.FunctionDef | ast.AsyncFunctionDef, prefix: str) -> TestFunction:
@@ -195,16 +208,31 @@ def _test(node: ast.FunctionDef | ast.AsyncFunctionDef, prefix: str) -> TestFunc
     return TestFunction(id=f"{prefix}{node.name}", first_line=first, last_line=last)
 
 
-def _is_fixture(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def is_fixture(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """True for @pytest.fixture, @fixture and @pytest.fixture(…)."""
     calls = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
-    return any(ast.unparse(call).rpartition(".")[2] == "fixture" for call in calls)
+    return any(_last_name(call) == "fixture" for call in calls)
+
+
+def _last_name(node: ast.expr) -> str:
+    """Return `c` for `a.b.c`, however long that is; empty for what is no name."""
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
+
+
+def _says_no_test(node: ast.stmt) -> bool:
+    match node:
+        case ast.Assign(targets=[ast.Name(id="__test__")], value=ast.Constant(value=False)):
+            return True
+    return False
 
 
 def _collectable(node: ast.ClassDef) -> bool:
-    if "__test__ = False" in map(ast.unparse, node.body):
+    if any(map(_says_no_test, node.body)):
         return False
-    if any(ast.unparse(base).endswith("TestCase") for base in node.bases):
+    if any(_last_name(base).endswith("TestCase") for base in node.bases):
         return True
     methods = [child.name for child in node.body if isinstance(child, ast.FunctionDef)]
     own = {"__init__", "__new__"} & set(methods)

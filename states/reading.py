@@ -24,6 +24,7 @@ from codetape.states.answers import (
 )
 from codetape.states.constraints import check_of
 from codetape.states.diagnosing import diagnosed
+from codetape.states.expected_tests import may_define_tests
 from codetape.states.fences import python_code
 from codetape.states.packages import (
     distributions_of,
@@ -52,6 +53,7 @@ from codetape.states.values import (
     SandboxFailure,
 )
 from codetape.states.verdict import verdict
+from codetape.states.weakening import weakened_source
 
 _PYTHON = re.compile(r"\s*(?:py(?:thon)?[ -]?[\d.]*)?\s*$", re.IGNORECASE)
 """Python by any name, or no name."""
@@ -62,12 +64,12 @@ WITHOUT_JSON = ("malformed", "invalid")
 REJECTING = frozenset(
     [
         *("unknown_package", "unknown_system_package"),
-        *("refused_package", "refused_system_package", "command"),
+        *("refused_package", "refused_system_package", "refused_command", "command"),
     ]
 )
 """Causes of a failed build that name what to leave out."""
 
-HOLDING = frozenset({"undecided_package", "undecided_system_package"})
+HOLDING = frozenset({"undecided_package", "undecided_system_package", "undecided_command"})
 """Causes of a build that was not made because a person has to be asked."""
 
 
@@ -180,8 +182,8 @@ def is_solution(source: str) -> bool:
 
 
 def is_test_file(source: str) -> bool:
-    """True for a file that defines tests."""
-    return bool(defined_tests(source))
+    """True for a file that defines tests, or may."""
+    return syntax_error(source) is None and may_define_tests(source)
 
 
 def _source(text: str, field: str, fits: Callable[[str], bool]) -> str:
@@ -200,14 +202,16 @@ def _each(check: Callable[[str], str], names: list[str], field: str) -> list[str
         raise Unusable("invalid", f"{field}: {error}") from error
 
 
-def _tests(_: r.WriteTests, answer: Answer) -> e.Event:
+def _tests(request: r.WriteTests, answer: Answer) -> e.Event:
     shape = _tests_shape(answer)
     source = _source(shape.test_code, "test_code", is_test_file)
-    if not defined_tests(source):
+    if not may_define_tests(source):
         raise Unusable("invalid", "test_code: it defines no test function")
     if twice := shadowed_tests(source):
         why = f"it defines {', '.join(twice)} twice, and the first one would never run"
         raise Unusable("invalid", f"test_code: {why}")
+    if weaker := weakened_source(request.previous, source):
+        raise Unusable("invalid", f"test_code: {'; '.join(weaker)}")
     return e.TestsWritten(
         source=source, packages=_packages_of(source), answer=answer, repairs=shape.repairs
     )
@@ -293,7 +297,7 @@ def _asked_for(spec: ImageSpec, cause: str) -> dict[str, str]:
     if cause.endswith("_package") and not cause.endswith("_system_package"):
         by_name = {name_of(required): required for required in spec.requirements}
         return by_name | {required: required for required in spec.requirements}
-    asked = spec.commands if cause == "command" else spec.system_packages
+    asked = spec.commands if cause.endswith("command") else spec.system_packages
     return {name: name for name in asked}
 
 

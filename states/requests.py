@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from codetape.states.failures import Failure
 from codetape.states.values import ImageSpec, LlmCall, RunSpec, Value
 
@@ -67,7 +69,10 @@ class VerifyCode(ModelRequest):
 
 
 class WriteTests(ModelRequest):
+    """A test file; `previous` is the one that it replaces, which the prompt has too."""
+
     name = "write_tests"
+    previous: str = Field(default="", exclude=True)  # no part of the key, which old tapes have
 
 
 class PatchTests(ModelRequest):

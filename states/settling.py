@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -12,7 +13,7 @@ from codetape.states.failures import Failure
 from codetape.states.ladder import is_labelled, relabelled
 from codetape.states.machine import State
 from codetape.states.session import Session
-from codetape.states.values import FailureClass
+from codetape.states.values import BuildFailure, FailureClass
 from codetape.states.wanting import wanted
 
 S = TypeVar("S", bound=Session)
@@ -77,9 +78,15 @@ def _open(s: Session, f: Failure) -> bool:
 def decision(s: Session) -> e.Event | None:
     """What is held is asked of a person when nothing else is left to do."""
     if s.state is State.NEEDS_REBUILD and s.held and not s.unanswered:
-        names = ", ".join(s.held.packages)
-        return e.Paused(by=f"a question: may {names} be installed? {s.held.message}")
+        return e.Paused(by=f"a question: {_question(s.held)} {s.held.message}")
     return None
+
+
+def _question(held: BuildFailure) -> str:
+    if held.cause != "undecided_command":
+        return f"may {', '.join(held.packages)} be installed?"
+    commands = ", ".join(json.dumps(command, ensure_ascii=False) for command in held.packages)
+    return f"may the build run as root, with a network: {commands}?"
 
 
 _RULES: tuple[Callable[[Session], e.Event | None], ...] = (

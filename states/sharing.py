@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from codetape.states import events as e
 from codetape.states.changing import replace
 from codetape.states.ladder import is_given_up
-from codetape.states.packages import name_of
+from codetape.states.packages import name_of, permission
 from codetape.states.session import Rejected, Session, Totals
 from codetape.states.values import Answer
 
@@ -95,6 +95,8 @@ _REJECTED_KIND: dict[str, Any] = {
     "refused_system_package": "system_package",
     "undecided_system_package": "system_package",
     "command": "command",
+    "refused_command": "command",
+    "undecided_command": "command",
 }
 """What was rejected, by the cause of the failed build; else it is a package."""
 
@@ -149,12 +151,16 @@ def _decided(s: Session, event: e.Resumed) -> Session:
     """Allow and deny what was held; what nobody decided on is asked again."""
     held = s.held.packages if s.held else ()
     kind: Any = _REJECTED_KIND.get(s.held.cause, "package") if s.held else "package"
-    allowed = tuple(name for name in held if {name, name_of(name)} & {*event.allow})
-    denied = (
-        name for name in held if name not in allowed and {name, name_of(name)} & {*event.deny}
-    )
+    allowed = [name for name in held if _named(name, kind, event.allow)]
+    denied = [n for n in held if n not in allowed and _named(n, kind, event.deny)]
     rejected = (Rejected(name, kind, DENIED) for name in denied)
-    return replace(s, allowed=united(s.allowed, allowed), rejected=(*s.rejected, *rejected))
+    permissions = tuple(permission(kind, name) for name in allowed)
+    return replace(s, allowed=united(s.allowed, permissions), rejected=(*s.rejected, *rejected))
+
+
+def _named(held: str, kind: str, answer: tuple[str, ...]) -> bool:
+    """Say whether an answer names what is held; only a package may be named without its version."""
+    return held in answer or (kind == "package" and name_of(held) in answer)
 
 
 def _noted(s: Session, event: e.Noted) -> Session:

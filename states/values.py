@@ -156,8 +156,8 @@ class ImageSpec(Value):
     """What an image has to hold. Equal keys mean the same image, whoever asks for it.
 
     `requirements` are distribution names with optional version specifiers, normalised and sorted;
-    `system_packages` are sorted; `commands` run in the given order after both. `allowed` are the
-    packages that a person has allowed: they change who is asked, not what the image holds.
+    `system_packages` are sorted; `commands` run in the given order after both. `allowed` has the
+    permissions that a person gave: they change who is asked, not what the image holds.
     """
 
     base: str
@@ -177,6 +177,7 @@ class ImageRef(Value):
     """A built image: `ref` is the adapter's own name for it, `python` its version ("3.11").
 
     `sandbox` is set where one of several sandboxes was chosen: the name of the one that has the image.
+    `tool` names the program that isolates, with its version, where the adapter knows it.
     """
 
     outcome: Literal["image"] = "image"
@@ -184,6 +185,8 @@ class ImageRef(Value):
     spec_key: str
     python: str | None = None
     sandbox: str | None = None
+    # Left out where it is not known: tapes from before it was told have the same requests as today.
+    tool: str | None = Field(default=None, exclude_if=lambda name: name is None)
     cached: bool | None = None
     seconds: float | None = None  # set by the engine
 
@@ -200,8 +203,10 @@ class BuildFailure(Value):
         "unknown_system_package",
         "refused_package",  # a policy does not want it
         "refused_system_package",
+        "refused_command",
         "undecided_package",  # a policy leaves it to a person
         "undecided_system_package",
+        "undecided_command",
         "conflict",  # the requirements cannot be had together
         "command",  # one of `commands` failed
         "download",  # the index or mirror could not be reached
@@ -306,14 +311,17 @@ class TestReport(Value):
     """What our runner wrote inside the sandbox.
 
     `finished` is the end marker: without it the run was cut short. `collected` are the ids that
-    pytest found; `errors` are what kept it from finding them; `running` is the test that had started
-    and not ended.
+    pytest found, `lines` where their functions begin in the test file (0: not in it); `errors` are
+    what kept it from finding them, `warnings` its words on classes that it left out; `running` is the
+    test that had started and not ended.
     """
 
     __test__ = False
 
     finished: bool
     collected: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
     results: tuple[TestResult, ...] = ()
     errors: tuple[Problem, ...] = ()
     running: str | None = None

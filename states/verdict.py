@@ -1,7 +1,7 @@
 """What a run of the tests proves.
 
-A pass needs evidence: every test that the file defines was reported, one passed at least, none
-failed, and the end marker is there. An exit status proves nothing.
+A pass needs evidence: every test that pytest found or that the file defines for certain was reported,
+one passed at least, none failed, and the end marker is there. An exit status proves nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from codetape.states.classify import (
     failures_of,
     limit_problem,
 )
+from codetape.states.expected_tests import certain_tests, replaced_tests, uncollected_class
 from codetape.states.failures import COLLECTION, WHOLE_RUN, Failure, base_id
-from codetape.states.python_source import defined_tests, imports_of
+from codetape.states.python_source import imports_of
 from codetape.states.values import (
     FailureClass,
     Problem,
@@ -49,14 +50,24 @@ def _by_report(
     failures = failures_of(report, imports)
     if not report.finished:
         return e.TestsFailed(run=run, failures=(*failures, _cut_short(run, report)))
+    left_out = uncollected_class(_tests(spec), report)
     if not report.results:
-        return _not_collected(run, NOTHING, imports)
-    failures += _unreported(spec, report)
+        return _not_collected(run, left_out or NOTHING, imports)
+    failures += (*_unreported(spec, report), *_replaced(spec, report))
     if failures:
-        return e.TestsFailed(run=run, failures=failures)
-    if not any(result.outcome == "passed" for result in report.results):
-        return _not_collected(run, NOTHING, imports)
-    return e.TestsPassed(run=run)
+        return e.TestsFailed(run=run, failures=failures, expected=_expected(spec, report))
+    if left_out or not any(result.outcome == "passed" for result in report.results):
+        return _not_collected(run, left_out or NOTHING, imports)
+    return e.TestsPassed(run=run, expected=_expected(spec, report))
+
+
+def _expected(spec: RunSpec, report: TestReport) -> tuple[str, ...]:
+    """Return what the text expects, for the tape; a report without lines is of an older runner."""
+    return tuple(test.id for test in certain_tests(_tests(spec))) if report.lines else ()
+
+
+def _tests(spec: RunSpec) -> str:
+    return next((file.text for file in spec.files if file.name == "test_solution.py"), "")
 
 
 def _not_collected(run: RunOutcome, problem: Problem, imports: tuple[str, ...]) -> e.Event:
@@ -75,12 +86,10 @@ def _cut_short(run: RunOutcome, report: TestReport) -> Failure:
 
 
 def _unreported(spec: RunSpec, report: TestReport) -> tuple[Failure, ...]:
-    """A test that the file defines or pytest found, and that the run says nothing of, did not pass."""
+    """A test that the file defines for certain or pytest found, and without a result, did not pass."""
     ids = {result.id for result in report.results}
     reported = ids | {base_id(test) for test in ids}
-    expected = [
-        t.id for f in spec.files if f.name == "test_solution.py" for t in defined_tests(f.text)
-    ]
+    expected = [test.id for test in certain_tests(_tests(spec))]
     return tuple(
         Failure(
             test_id=test,
@@ -90,6 +99,21 @@ def _unreported(spec: RunSpec, report: TestReport) -> tuple[Failure, ...]:
         )
         for test in dict.fromkeys((*expected, *report.collected))
         if test not in reported
+    )
+
+
+def _replaced(spec: RunSpec, report: TestReport) -> tuple[Failure, ...]:
+    """A test in whose place pytest ran another function did not pass."""
+    return tuple(
+        Failure(
+            test_id=test,
+            problem=Problem(
+                type="TestReplaced", message="pytest ran another function for this test"
+            ),
+            label=FailureClass.LOGIC,
+            because="the solution puts another function in the place of the test",
+        )
+        for test in replaced_tests(_tests(spec), report)
     )
 
 

@@ -12,6 +12,7 @@ from codetape.states.constraints import columns_of
 from codetape.states.failures import COLLECTION
 from codetape.states.ladder import faulty_code, faulty_tests, image_would_change, tests_to_patch
 from codetape.states.machine import State
+from codetape.states.python_source import defined_tests
 from codetape.states.session import Session, base_spec
 from codetape.states.values import HostFile, RunSpec, TextFile
 
@@ -60,13 +61,21 @@ def _needs_tests(s: Session) -> tuple[r.Request, ...]:
 
 def _test_request(s: Session) -> r.Request:
     faults = faulty_tests(s.failures)
-    if s.tests is None or any(f.test_id == COLLECTION for f in faults):
+    if s.tests is None:
         return r.WriteTests(call=prompts.tests(s))
+    if any(f.test_id == COLLECTION for f in faults) or _elsewhere(s, s.tests.source):
+        return r.WriteTests(call=prompts.tests(s), previous=s.tests.source)
     if s.repair and s.repair.verdict == "unproven":
         fixes = tuple(f.fix for f in faults if f.fix)
         return r.VerifyTests(call=prompts.verify_tests(s, fixes), fixes=fixes)
     failing = tuple(f.test_id for f in tests_to_patch(s))
     return r.PatchTests(call=prompts.patch_tests(s), source=s.tests.source, failing=failing)
+
+
+def _elsewhere(s: Session, source: str) -> bool:
+    """True if the file does not define a test to repair: an inherited one has no place for a patch."""
+    defined = {test.id for test in defined_tests(source)}
+    return any(f.base_id not in defined for f in tests_to_patch(s))
 
 
 def rebuild(s: Session) -> tuple[r.Request, ...]:

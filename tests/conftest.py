@@ -12,6 +12,7 @@ from tests import sandboxes
 # Files of sessions and finished runs: not those of whoever runs the tests.
 _home = tempfile.TemporaryDirectory(prefix="codetape-tests-")
 os.environ["XDG_DATA_HOME"] = _home.name
+os.environ["XDG_CONFIG_HOME"] = os.path.join(_home.name, "config")  # the key that marks sessions
 
 # A shared machine is slow at times: a deadline would fail tests for the neighbour's load.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Callable
 from functools import cache
 
+from codetape.adapters.sandbox.bubblewrap_program import programs
 from codetape.adapters.sandbox.podman.settings import BASE, MADE
 
 INSTALL = "sh scripts/install-sandboxes.sh"
@@ -47,7 +48,12 @@ def _podman() -> str | None:
 
 
 def _bubblewrap() -> str | None:
-    return _refusal("bwrap", "--ro-bind", "/", "/", "true")
+    """The first that works counts, as in the adapter: the system's, else the bundled one."""
+    found = [each for each in programs() if not each.problem]
+    refusals = [_refusal(each.path, "--ro-bind", "/", "/", "true") for each in found]
+    if not found:
+        return "no bwrap runs here: none is on PATH, and none came with the packages"
+    return None if None in refusals else refusals[0]
 
 
 def _refusal(tool: str, *arguments: str) -> str | None:

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from codetape.adapters.sandbox import runner
+from codetape.adapters.sandbox.bubblewrap_program import Program, programs
 from codetape.adapters.sandbox.environments import Environments, default_folder
 from codetape.adapters.sandbox.interpreters import Interpreter, reachable
 from codetape.adapters.sandbox.local import LocalSandbox, Run, base_variables
+from codetape.adapters.sandbox.podman import kernel
+from codetape.adapters.sandbox.run_users import own_user
 from codetape.adapters.sandbox.supervise import ENDING, Launch
 from codetape.engine.ports import SandboxBroken
 from codetape.states.values import SandboxFailure
 
-NOBODY = 65534  # user and group that code runs as; the kernel's own number for "nobody"
+NOBODY = 65534  # user and group that code sees itself as; the kernel's own number for "nobody"
 TMP = 64 << 20  # bytes of /tmp and of /dev/shm, which are memory
 INSTALL = "install it: apt-get install bubblewrap"
 ALLOW = (
@@ -56,53 +58,93 @@ class BubblewrapSandbox(LocalSandbox):
         session: str = "",
     ) -> None:
         folder = environments or default_folder()
-        super().__init__(Environments(folder, _visible, build_seconds), outputs, secret, session)
-        self._works = False
+        kept = Environments(folder, _visible, build_seconds, self._confined)
+        super().__init__(kept, outputs, secret, session)
+        self._program: Program | None = None
 
     def _check(self) -> None:
-        """Try the namespaces once. Raises SandboxBroken with the command that mends it."""
-        if self._works:
-            return
-        if shutil.which("bwrap") is None:
-            raise _missing(f"bubblewrap is not installed; {INSTALL}")
-        _enter_environments(self._environments.folder)
-        command = [*_become(), "bwrap", *_namespaces(network=False), *_system(network=False)]
-        command += ["--proc", "/proc", "--dev", "/dev", "--", "/usr/bin/true"]
-        tried = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
-        if tried.returncode != 0:
-            raise _missing(f"bubblewrap does not work: {tried.stderr.strip()}; {ALLOW}")
-        self._works = True
+        """Try the programs once, the system's first. Raises SandboxBroken with what mends it."""
+        if self._program is None:
+            working = _first_working()
+            _enter_environments(self._environments.folder)
+            self._program = working
 
-    def _own(self, folder: Path, *, writable: bool) -> None:
-        if os.geteuid() != 0:
-            return
-        if writable:
-            os.chown(folder, NOBODY, NOBODY)
-        else:
-            os.chown(folder, 0, NOBODY)
-            folder.chmod(0o750)
+    def _tool(self) -> str | None:
+        return None if self._program is None else str(self._program)
+
+    def _user(self) -> contextlib.AbstractContextManager[int | None]:
+        return own_user() if os.geteuid() == 0 else contextlib.nullcontext()
 
     def _launch(self, run: Run) -> Launch:
+        assert self._program is not None, "a sandbox is checked before each run"
         prefix = self._environments.prefix(run.environment)
         arguments = _options(run, prefix, self._variables(run))
         info, told = os.pipe()
+        rules = _filter()
+        if rules is not None:
+            arguments += ["--seccomp", str(rules)]
         options = os.memfd_create("options")  # not on the command line: it may hold secrets
         os.write(options, "\0".join([*arguments, "--info-fd", str(told)]).encode())
         os.lseek(options, 0, os.SEEK_SET)
         script, inputs = f"/opt/codetape/{runner.FILE}", "/var/inputs"
-        python = "/opt/environment/bin/python"
-        inner = run.command(python, script, inputs, "/tmp", own_user=True)  # noqa: S108
+        base = self._environments.python(run.environment)
+        inner = run.command(base, "/opt/environment", script, inputs, "/tmp", own_user=True)  # noqa: S108
         return Launch(
-            argv=(*run.group.join(), *_become(), "bwrap", "--args", str(options), "--", *inner),
+            argv=(
+                *(*run.group.join(), *_become(run.user), self._program.path),
+                *("--args", str(options), "--", *inner),
+            ),
             environment={"PATH": "/usr/local/bin:/usr/bin:/bin"},
             seconds=run.spec.limits.seconds,
             kill=lambda process: _kill(process, info, run),
             watch=run.watch,
             stdin=run.nonce.encode() + b"\n",
             keep=run.spec.limits.output,
-            inherited=(run.writer, told, options),
+            inherited=(run.writer, told, options, *(() if rules is None else (rules,))),
             report=run.reader,
         )
+
+    def _confined(
+        self, command: tuple[str, ...], folder: Path, interpreter: Interpreter
+    ) -> tuple[str, ...]:
+        """Return `command` in a sandbox that can write to `folder` alone, which is the caller's."""
+        assert self._program is not None, "a sandbox is checked before each build"
+        options = [*_namespaces(network=False), *_system(network=False), "--clearenv"]
+        if not interpreter.prefix.is_relative_to("/usr"):
+            options += ["--ro-bind", str(interpreter.prefix), str(interpreter.prefix)]
+        options += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+        return (self._program.path, *options, "--bind", str(folder), str(folder), "--", *command)
+
+
+def _first_working() -> Program:
+    """Return the first program that makes namespaces here. Raises SandboxBroken."""
+    problems = []
+    for each in programs():
+        try:
+            problem = each.problem or _refusal(each)
+        except OSError as error:  # there is no setpriv
+            problem = str(error)
+        if not problem:
+            return each
+        problems.append(f"{each}: {problem}")
+    if not problems:
+        raise _missing(f"bubblewrap is not installed; {INSTALL}")
+    raise _missing(f"bubblewrap does not work: {'; '.join(problems)}; {ALLOW}")
+
+
+def _refusal(tried: Program) -> str:
+    """Make the namespaces of a run, with nothing in them; "" if that works."""
+    user = NOBODY if os.geteuid() == 0 else None
+    command = [*_become(user), tried.path, *_namespaces(network=False), *_system(network=False)]
+    ended = subprocess.run(
+        [*command, "--proc", "/proc", "--dev", "/dev", "--", "/usr/bin/true"],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        cwd="/",
+    )
+    return (ended.stderr.strip() or f"status {ended.returncode}") if ended.returncode else ""
 
 
 def _missing(message: str) -> SandboxBroken:
@@ -128,11 +170,11 @@ def _visible(interpreter: Interpreter) -> bool:
     return os.geteuid() != 0 or reachable(interpreter.executable)
 
 
-def _become() -> tuple[str, ...]:
+def _become(number: int | None) -> tuple[str, ...]:
     """Return what makes root a user without rights, before there is any namespace."""
-    if os.geteuid() != 0:
+    if number is None:
         return ()
-    user = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    user = (f"--reuid={number}", f"--regid={number}", "--clear-groups")
     return ("setpriv", *user, "--no-new-privs", "--inh-caps=-all", "--")
 
 
@@ -155,6 +197,17 @@ def _system(*, network: bool) -> list[str]:
     for file in (*ALWAYS, *(FOR_NETWORK if network else ())):
         options += ["--ro-bind-try", file, file]
     return options
+
+
+def _filter() -> int | None:
+    """Return a descriptor of the filter of system calls; None where there is none for the machine."""
+    program = kernel.filter_bytes()
+    if program is None:
+        return None
+    rules = os.memfd_create("filter")
+    os.write(rules, program)
+    os.lseek(rules, 0, os.SEEK_SET)
+    return rules
 
 
 def _options(run: Run, prefix: Path, variables: dict[str, str]) -> list[str]:

@@ -19,14 +19,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from codetape.adapters.sandbox.credentials import without_passwords
 from codetape.adapters.sandbox.files import remove
-from codetape.adapters.sandbox.installers import acceptable, diagnose, installer, settings
+from codetape.adapters.sandbox.installers import (
+    acceptable,
+    compiling,
+    diagnose,
+    installer,
+    settings,
+)
 from codetape.adapters.sandbox.interpreters import Interpreter, find, reachable
 from codetape.adapters.sandbox.supervise import Ended, Launch, Wish, kill_group, supervise
 from codetape.engine.ports import SandboxBroken
 from codetape.states.values import BuildFailure, ImageRef, ImageSpec, SandboxFailure
 
-BUILDER = "1"  # part of every key: raise it when the same requirements lead to something else
+BUILDER = "2"  # part of every key: raise it when the same requirements lead to something else
 LOG = 64 << 10  # bytes kept of each stream of a build
 HALF = "."  # how the names of environments begin that are being built
 MARK = "codetape.json"  # says what an environment holds; touched by each use
@@ -48,12 +55,16 @@ class Environments:
     """The environments below `folder`.
 
     `usable` says which interpreters can be used; `seconds` limits a build as a whole, with the time
-    that it waits for another one of the same key.
+    that it waits for another one of the same key. `confined` puts a command that reads packages into
+    a sandbox: it gets the command, the one folder that can be written, and the interpreter.
     """
 
     folder: Path
     usable: Callable[[Interpreter], bool] = lambda _: True
     seconds: float = 900.0
+    confined: Callable[[tuple[str, ...], Path, Interpreter], tuple[str, ...]] = (
+        lambda command, _folder, _interpreter: command
+    )
 
     def build(self, spec: ImageSpec, wish: Wish) -> ImageRef | BuildFailure:
         """Make the environment of `spec`, or find it. Raises SandboxBroken."""
@@ -99,6 +110,10 @@ class Environments:
         """Return the installation of the interpreter that `environment` stands on."""
         return _prefix(environment)
 
+    def python(self, environment: Path) -> str:
+        """Return the interpreter that `environment` stands on: no package can change it."""
+        return str(_mark(environment)["executable"])
+
     @contextlib.contextmanager
     def _locked(self, key: str, wish: Wish) -> Iterator[tuple[int, float]]:
         """Hold the right to build `key`; yields the lock, and the moment at which the time is up."""
@@ -130,17 +145,40 @@ class Environments:
         try:
             failure = _install(aside, spec.requirements, steps)
             if failure is None:
-                mark = {"requirements": spec.requirements, "prefix": str(interpreter.prefix)}
-                (aside / MARK).write_text(json.dumps({**mark, "python": interpreter.version}))
+                self._compile(aside, steps)
+                _write_mark(aside, spec, interpreter)
                 remove(self.folder / key)
                 aside.rename(self.folder / key)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
         return failure
 
+    def _compile(self, folder: Path, steps: _Steps) -> None:
+        """Compile what can be compiled: without that, only imports take longer."""
+        executable = steps.interpreter.executable
+        command = compiling(executable, folder)
+        steps.run(self.confined(command, folder, steps.interpreter))
+
+
+def _write_mark(folder: Path, spec: ImageSpec, interpreter: Interpreter) -> None:
+    """Write the mark anew: a package may have put a file, or a folder, of that name there."""
+    mark = {
+        "requirements": spec.requirements,
+        "prefix": str(interpreter.prefix),
+        "executable": str(interpreter.executable),
+        "python": interpreter.version,
+    }
+    remove(folder / MARK)
+    (folder / MARK).write_text(json.dumps(mark))
+
+
+def _mark(environment: Path) -> dict[str, object]:
+    mark: dict[str, object] = json.loads((environment / MARK).read_text())
+    return mark
+
 
 def _prefix(environment: Path) -> Path:
-    return Path(str(json.loads((environment / MARK).read_text())["prefix"]))
+    return Path(str(_mark(environment)["prefix"]))
 
 
 def _stands(environment: Path) -> bool:
@@ -211,15 +249,15 @@ class _Steps:
 def _install(folder: Path, requirements: tuple[str, ...], steps: _Steps) -> BuildFailure | None:
     """Make an environment in `folder`; one command after the other, until one fails."""
     tool = installer()
-    commands = [tool.create(steps.interpreter.executable, folder, empty=not requirements)]
+    commands = [tool.create(steps.interpreter.executable, folder)]
     if requirements:
-        commands += [tool.install(folder, requirements), tool.check(folder)]
+        commands.append(tool.install(folder, requirements))
     log = ""
     for command in commands:
         ended = steps.run(command)
         log += (ended.stdout.text() + ended.stderr.text()).replace(str(folder), "ENVIRONMENT")
         if ended.cause != "exit" or ended.status != 0:
-            return _failure(ended, log)
+            return _failure(ended, without_passwords(log, settings()))
     return None
 
 

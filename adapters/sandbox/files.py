@@ -104,7 +104,7 @@ def collect(source: Path, names: Iterable[str], target: Path, most: int | None) 
             output = _collect(source, checked(name), target, room, collected.refused)
         except (Refused, ValueError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            collected.refused.append(_printable(f"{name}: {reason}"))
+            collected.refused.append(printable(f"{name}: {reason}"))
         else:
             collected.outputs += [output] if output else []
     return collected
@@ -181,7 +181,7 @@ def _copy_folder(
             inner = f"{name}/{entry.name}"
             mode = entry.stat(follow_symlinks=False).st_mode
             if kind := _foreign(mode):
-                refused.append(_printable(f"{inner}: {kind}, not a file or folder"))
+                refused.append(printable(f"{inner}: {kind}, not a file or folder"))
             elif stat.S_ISDIR(mode):
                 room.take(0)
                 path = Path(entry.path)
@@ -201,7 +201,7 @@ def _copy_file(source: Path, target: Path, room: Room) -> int:
     return size
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Return `text` with what is no Unicode written as escapes: names on a disk are bytes."""
     return os.fsencode(text).decode("utf-8", "backslashreplace")
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from codetape.adapters.sandbox.installers import Uv, acceptable, installer, settings
+from codetape.adapters.sandbox.installers import acceptable, installer, settings
+from codetape.engine.ports import SandboxBroken
 
 YOUNG = timedelta(days=90)
 """Until then a distribution is young: names that models make up are registered by others."""
@@ -36,13 +37,24 @@ class Index(Protocol):
         ...
 
 
+class NoIndex:
+    """Knows nothing, and asks no index."""
+
+    async def look(self, name: str) -> Known:  # noqa: ARG002
+        """Say that nothing is known."""
+        return Known()
+
+
 class UvIndex:
     """The index that uv is configured for; without uv nothing is known."""
 
     async def look(self, name: str) -> Known:
         """Ask for the name with and without what is young, at once."""
-        made = installer()
-        if not isinstance(made, Uv) or not acceptable(name):
+        if not acceptable(name):
+            return Known()
+        try:
+            made = installer()
+        except SandboxBroken:
             return Known()
         before = (datetime.now(UTC) - YOUNG).strftime("%Y-%m-%d")
         newest, older = await asyncio.gather(

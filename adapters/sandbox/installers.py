@@ -1,4 +1,4 @@
-"""How packages are installed, by uv or by pip, and what their complaints mean.
+"""How packages are installed by uv, and what complaints of installers mean.
 
 Only wheels are installed: building from source would run foreign code outside of any sandbox.
 """
@@ -15,6 +15,9 @@ from typing import Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
+
+from codetape.engine.ports import SandboxBroken
+from codetape.states.values import SandboxFailure
 
 # What may reach a build from the environment of the host: where packages come from, no more.
 SETTINGS = re.compile(
@@ -64,57 +67,48 @@ def settings(host: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Uv:
-    """The installer of choice: fast, and its environments can be moved."""
+    """The installer. It starts the Python of an environment only while that is empty.
+
+    A package can put code where each start of a Python runs it (a .pth file, sitecustomize, bin/python
+    itself). So nothing is compiled or asked through an environment that has packages.
+    """
 
     program: str
 
-    def create(self, python: Path, folder: Path, *, empty: bool) -> tuple[str, ...]:  # noqa: ARG002
-        """The command that makes an environment; `empty` says that it stays without packages."""
+    def create(self, python: Path, folder: Path) -> tuple[str, ...]:
+        """The command that makes an environment."""
         return (
             *(self.program, "venv", "--quiet", "--relocatable", "--no-python-downloads"),
             *("--no-project", "--python", str(python), str(folder)),
         )
 
     def install(self, folder: Path, requirements: tuple[str, ...]) -> tuple[str, ...]:
-        """The command that resolves and installs all requirements in one step."""
+        """The command that installs all requirements in one step into an empty environment.
+
+        One resolver sees them all, so what it installs fits together.
+        """
         return (
             *(self.program, "pip", "install", "--python", str(folder / "bin/python")),
-            *("--only-binary", ":all:", "--compile-bytecode", "--no-progress", "--"),
+            *("--only-binary", ":all:", "--no-compile-bytecode", "--no-progress", "--"),
             *requirements,
         )
 
-    def check(self, folder: Path) -> tuple[str, ...]:
-        """The command that verifies that what was installed fits together."""
-        return (self.program, "pip", "check", "--python", str(folder / "bin/python"))
+
+def compiling(python: Path, folder: Path) -> tuple[str, ...]:
+    """The command that compiles the modules below `folder`: it reads them and runs none of them.
+
+    `python` is the interpreter behind the environment; it knows nothing of what lies in there.
+    """
+    return (str(python), "-I", "-S", "-m", "compileall", "-q", "-j", "2", str(folder / "lib"))
 
 
-@dataclass(frozen=True, slots=True)
-class Pip:
-    """The installer that comes with Python: slower, and always there."""
-
-    def create(self, python: Path, folder: Path, *, empty: bool) -> tuple[str, ...]:
-        """The command that makes an environment; `empty` says that it stays without packages."""
-        options = ("--without-pip",) if empty else ()  # putting pip in takes seconds
-        return (str(python), "-I", "-m", "venv", *options, str(folder))
-
-    def install(self, folder: Path, requirements: tuple[str, ...]) -> tuple[str, ...]:
-        """The command that resolves and installs all requirements in one step."""
-        return (
-            *(str(folder / "bin/python"), "-m", "pip", "install", "--disable-pip-version-check"),
-            *("--no-input", "--progress-bar", "off", "--only-binary", ":all:", "--"),
-            *requirements,
-        )
-
-    def check(self, folder: Path) -> tuple[str, ...]:
-        """The command that verifies that what was installed fits together."""
-        python = str(folder / "bin/python")
-        return (python, "-m", "pip", "check", "--disable-pip-version-check")
-
-
-def installer() -> Uv | Pip:
-    """Return uv if it is installed, as a package or on the path, else pip."""
+def installer() -> Uv:
+    """Return uv, as a package or from the path. Raises SandboxBroken."""
     program = _packaged_uv() or shutil.which("uv")
-    return Uv(program) if program else Pip()
+    if program is None:
+        message = "uv is not installed, which installs packages; install it: pip install uv"
+        raise SandboxBroken(SandboxFailure(message=message, missing=True))
+    return Uv(program)
 
 
 def _packaged_uv() -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,7 +35,12 @@ class Interpreter:
 def find(
     version: str | None, usable: Callable[[Interpreter], bool] = lambda _: True
 ) -> Interpreter | None:
-    """Return the first usable interpreter, of `version` ("3.11") if given: our own comes first."""
+    """Return the first usable interpreter, of `version` ("3.11") if given: our own comes first.
+
+    A version is a number: it comes from a tape, and a candidate is a program that is started here.
+    """
+    if version is not None and not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,3}){1,2}", version):
+        return None
     for candidate in _candidates(version):
         interpreter = _ask(candidate)
         fits = interpreter is not None and version in (None, interpreter.version)

@@ -44,6 +44,7 @@ class Run:
     free: int  # bytes on the disk when it began
     reader: int  # the two ends of the pipe for the report
     writer: int
+    user: int | None = None  # the number of the user that it runs as; None: the one that we are
 
     @property
     def inputs(self) -> Path:
@@ -56,10 +57,11 @@ class Run:
         return self.folder / "outputs"
 
     def command(
-        self, python: str, script: str, inputs: str, cwd: str, *, own_user: bool
+        self, base: str, environment: str, script: str, inputs: str, cwd: str, *, own_user: bool
     ) -> tuple[str, ...]:
         """Return what starts the runner, with the paths as they are where it runs.
 
+        `base` is the interpreter behind the environment: no package has a say in how it starts.
         `own_user` says that the processes of the run are counted apart from all others.
         """
         limits = self.spec.limits
@@ -69,7 +71,8 @@ class Run:
         if not self.group.has("pids") and own_user:
             chosen["nproc"] = limits.processes
         return (
-            *(python, *runner.start(script), self.spec.purpose, "--report", f"fd:{self.writer}"),
+            *(base, *runner.start(script), self.spec.purpose, "--report", f"fd:{self.writer}"),
+            *("--python", f"{environment}/bin/python"),
             *("--nonce", "-", "--inputs", inputs, "--cwd", cwd),
             *(f"--limit={name}={n}" for name, n in chosen.items() if n is not None),
             *("--", *self.spec.arguments),
@@ -121,9 +124,13 @@ class LocalSandbox(ABC):
     def _launch(self, run: Run) -> Launch:
         """Return what starts the runner, and how it is ended. Raises SandboxBroken."""
 
-    @abstractmethod
-    def _own(self, folder: Path, *, writable: bool) -> None:
-        """Let the user that code runs as enter `folder`, or write to it."""
+    def _tool(self) -> str | None:
+        """Return the program that isolates, with its version; None where there is none."""
+        return None
+
+    def _user(self) -> contextlib.AbstractContextManager[int | None]:
+        """Hold the user that one run is of; None is the one that we are."""
+        return contextlib.nullcontext()
 
     def _text(self, run: Run, file: TextFile) -> str:  # noqa: ARG002 - for those that translate
         """Return what is written for a text file."""
@@ -141,10 +148,13 @@ class LocalSandbox(ABC):
         try:
             self._check()
             self._sweep()
-            return self._environments.build(spec, wish)
+            built = self._environments.build(spec, wish)
         except OSError as error:
             message = f"the sandbox cannot build here: {error}"
             raise SandboxBroken(SandboxFailure(message=message)) from error
+        if isinstance(built, ImageRef):
+            return built.model_copy(update={"tool": self._tool()})
+        return built
 
     async def run(self, spec: RunSpec) -> RunOutcome:
         """Run once: stop, collect, delete, in this order. Raises SandboxBroken."""
@@ -179,13 +189,21 @@ class LocalSandbox(ABC):
     def _ran(self, spec: RunSpec, wish: Wish) -> RunOutcome:
         with (
             self._environments.held(spec.image) as environment,
-            self._workspace() as folder,
+            self._user() as user,
+            self._workspace(user) as folder,
             self._group(spec) as group,
         ):
             leftovers.note(folder, self._session, group.folders.values())
             (folder / runner.FILE).write_bytes(runner.archive())
             run = Run(
-                spec, folder, environment, group, secrets.token_hex(16), free(folder), *os.pipe()
+                spec,
+                folder,
+                environment,
+                group,
+                secrets.token_hex(16),
+                free(folder),
+                *os.pipe(),
+                user,
             )
             try:
                 stage(run.inputs, spec.files, spec.host_files, lambda file: self._text(run, file))
@@ -200,13 +218,13 @@ class LocalSandbox(ABC):
             return self._outcome(run, ended)
 
     @contextlib.contextmanager
-    def _workspace(self) -> Iterator[Path]:
+    def _workspace(self, user: int | None) -> Iterator[Path]:
         """Make the private folder of a run, and remove it when the run is over."""
         with leftovers.scratch(self._session) as folder:
             for name in ("inputs", "outputs", "tmp"):
                 (folder / name).mkdir()
-                self._own(folder / name, writable=name != "inputs")
-            self._own(folder, writable=False)
+                _hand_over(folder / name, user, writable=name != "inputs")
+            _hand_over(folder, user, writable=False)
             yield folder
 
     @contextlib.contextmanager
@@ -263,6 +281,14 @@ class LocalSandbox(ABC):
             variables[name] = value
         words.check(run.spec.arguments, variables)
         return variables
+
+
+def _hand_over(folder: Path, user: int | None, *, writable: bool) -> None:
+    """Let the user that code runs as enter `folder`, or write to it, and nobody else."""
+    if user is None:
+        return
+    os.chown(folder, user if writable else 0, user)
+    folder.chmod(0o700 if writable else 0o750)
 
 
 def base_variables(environment: str, temporary: str) -> dict[str, str]:

@@ -54,9 +54,6 @@ class ProcessSandbox(LocalSandbox):
     def _check(self) -> None:
         """Nothing can be missing: we are a process ourselves."""
 
-    def _own(self, folder: Path, *, writable: bool) -> None:
-        """The folders belong to the right user already."""
-
     def _text(self, run: Run, file: TextFile) -> str:
         return _inward(run, file.text) if file.name.endswith(".py") else file.text
 
@@ -68,13 +65,20 @@ class ProcessSandbox(LocalSandbox):
     def _launch(self, run: Run) -> Launch:
         inward = tuple(_inward(run, argument) for argument in run.spec.arguments)
         translated = replace(run, spec=run.spec.model_copy(update={"arguments": inward}))
-        python, script = str(run.environment / "bin/python"), str(run.folder / runner.FILE)
+        base, script = self._environments.python(run.environment), str(run.folder / runner.FILE)
         temporary = str(run.folder / "tmp")
         name, _, value = mark(run.folder).partition("=")
         return Launch(
             argv=(
                 *run.group.join(),
-                *translated.command(python, script, str(run.inputs), temporary, own_user=False),
+                *translated.command(
+                    base,
+                    str(run.environment),
+                    script,
+                    str(run.inputs),
+                    temporary,
+                    own_user=False,
+                ),
             ),
             environment={
                 **base_variables(str(run.environment), temporary),

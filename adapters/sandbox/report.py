@@ -1,14 +1,18 @@
 """Makes a TestReport of what the runner wrote. The bytes are hostile: tested code may add some.
 
-A line counts if it is JSON, carries the nonce (of the parent, or its half that the process of the
-tests knows: each for its own kinds of line) and is the next in the sequence. Everything else is
+A line counts if it begins with the nonce (of the parent, or its half that the process of the tests
+knows: each for its own kinds of line), is JSON, and is the next in the sequence. Everything else is
 passed over, and a lost or damaged line breaks the sequence, so that the end marker is not reached:
 garbage can spoil a report, it cannot complete one.
+
+Reading costs a search through the bytes, and parsing of the lines that begin with the nonce. Only
+forged lines among those are bad, so a few of them end the reading.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue, ValidationError
@@ -17,8 +21,12 @@ from codetape.adapters.sandbox.runner import token
 from codetape.states.classify import NOT_TRUSTED
 from codetape.states.values import Problem, TestReport, TestResult
 
-MOST = 64 << 20  # bytes of a report that are read; a longer one is an unfinished one
+MOST = 16 << 20  # bytes of a report that are read; a longer one is an unfinished one
 LINE = 1 << 20  # bytes of one line; the runner writes a few tens of kilobytes at most
+BAD = 100  # lines with the nonce that say nothing; after them nothing is read
+LINES = 100_000  # lines with the nonce that are read
+DIGITS = 19  # of a whole number; the runner writes no other numbers
+ERRORS = 100  # errors that are kept
 BY_PARENT = ("begin", "exit")  # lines that the process of the tests cannot write
 UNTRUSTED = Problem(
     type=NOT_TRUSTED,
@@ -45,25 +53,39 @@ class Heard:
 
 def read_report(data: bytes, nonce: str) -> Heard:
     """Read the lines of a report. Never raises, whatever the bytes are."""
-    reading = _Reading()
+    reading, bad = _Reading(), 0
     left: Exit | None = None
-    for line in data[:MOST].split(b"\n"):
+    for line in _lines(data[:MOST], nonce):
         fact = _fact(line, nonce)
-        if fact is None:
-            continue
-        if fact.get("kind") == "exit":
+        taken = reading.seq
+        if fact is not None and fact.get("kind") == "exit":
             left = left or _exit(fact)
-        elif fact.get("seq") == reading.seq + 1 and not reading.finished:
+        elif fact is not None and fact.get("seq") == reading.seq + 1 and not reading.finished:
             reading.take(fact)
+        bad += reading.seq == taken
+        if bad > BAD:
+            break
     return Heard(reading.report(), left)
+
+
+def _lines(data: bytes, nonce: str) -> Iterator[bytes]:
+    """Yield the lines that begin as those of the runner do, without a look at the others."""
+    mark = f'{{"nonce": "{token(nonce)}'.encode()
+    end = 0
+    for _ in range(LINES):
+        start = data.find(mark, end)
+        if start < 0:
+            return
+        whole = start == 0 or data[start - 1 : start] == b"\n"
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        yield data[start:end] if whole and end - start <= LINE else b""
 
 
 def _fact(line: bytes, nonce: str) -> dict[str, JsonValue] | None:
     """Return the line as an object, or None if it is none of the runner's."""
-    if not line or len(line) > LINE:
-        return None
     try:
-        fact = json.loads(line)
+        fact = json.loads(line.decode(), parse_int=_whole, parse_float=_none, parse_constant=_none)
     except (ValueError, RecursionError):
         return None
     if not isinstance(fact, dict):
@@ -72,12 +94,27 @@ def _fact(line: bytes, nonce: str) -> dict[str, JsonValue] | None:
     return fact if fact.get("nonce") == known else None
 
 
+def _whole(digits: str) -> int:
+    """Read a whole number. A long one is refused unread: reading it takes the square of its length."""
+    if len(digits) > DIGITS:
+        raise ValueError("too many digits")
+    return int(digits)
+
+
+def _none(text: str) -> float:
+    raise ValueError(f"no number of the runner's: {text[:DIGITS]}")
+
+
 def _exit(fact: dict[str, JsonValue]) -> Exit | None:
     numbers = [fact.get(name) for name in ("status", "signal", "peak_memory")]
     if any(number is not None and type(number) is not int for number in numbers):
         return None
     status, signal, peak = (number if isinstance(number, int) else None for number in numbers)
     return Exit(status, signal, peak)
+
+
+def _line(number: JsonValue) -> int:
+    return number if type(number) is int else 0
 
 
 @dataclass(slots=True)
@@ -90,6 +127,8 @@ class _Reading:
     running: str | None = None
     witnessed: bool = False  # the test that must fail did
     collected: dict[str, None] = field(default_factory=dict)  # an ordered set
+    lines: list[int] = field(default_factory=list)  # of the tests that were collected
+    warnings: list[str] = field(default_factory=list)
     results: dict[str, TestResult] = field(default_factory=dict)
     errors: list[Problem] = field(default_factory=list)
 
@@ -114,9 +153,12 @@ class _Reading:
                 return self.finished
             case "error":
                 self.errors.append(Problem.model_validate(body.get("problem")))
-                return True
+                return len(self.errors) <= ERRORS
             case "collected":
-                return self._collect(body.get("ids"))
+                return self._collect(body.get("ids"), body.get("lines"))
+            case "warning":
+                self.warnings.append(str(body.get("message")))
+                return len(self.warnings) <= ERRORS
             case "start":
                 return self._start(body.get("id"))
             case "result":
@@ -130,10 +172,15 @@ class _Reading:
         self.python = python if isinstance(python, str) else None
         return self.python is not None
 
-    def _collect(self, ids: JsonValue) -> bool:
+    def _collect(self, ids: JsonValue, lines: JsonValue) -> bool:
         if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
             return False
-        self.collected.update(dict.fromkeys(str(one) for one in ids))
+        if lines is not None and (not isinstance(lines, list) or len(lines) != len(ids)):
+            return False
+        for at, one in enumerate(ids):
+            if one not in self.collected:
+                self.collected[str(one)] = None
+                self.lines += [_line(lines[at])] if isinstance(lines, list) else []
         return True
 
     def _start(self, test: JsonValue) -> bool:
@@ -161,6 +208,8 @@ class _Reading:
         return TestReport(
             finished=self.finished,
             collected=tuple(self.collected),
+            lines=tuple(self.lines),
+            warnings=tuple(self.warnings),
             results=tuple(self.results.values()),
             errors=tuple(self._errors()),
             running=self.running,

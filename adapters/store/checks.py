@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from codetape.adapters.owner import alive, readable
 from codetape.engine.chain import GENESIS, chained
+from codetape.engine.codec import LARGEST_BLOB
 from codetape.engine.ports import (
     ConcurrentAppend,
     DamagedTape,
@@ -168,6 +169,10 @@ def check_values(lease: Lease, event: StoredEvent, blobs: Mapping[str, bytes]) -
     if not (0 < event.seq <= LARGEST and -LARGEST <= event.version <= LARGEST):
         raise ValueError(f"event {event.seq}, version {event.version}: out of range")
     for name, body in blobs.items():
+        if len(body) > LARGEST_BLOB:
+            raise ValueError(
+                f"blob {name} of event {event.seq} is larger than {LARGEST_BLOB >> 20} MB"
+            )
         if digest(body) != name:
             raise ValueError(f"blob {name} of event {event.seq} does not fit its hash")
 

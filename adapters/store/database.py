@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codetape.adapters.store import files, rows, schema
+from codetape.adapters.store import files, objects, rows, schema
 from codetape.adapters.store.remedies import GONE, WAIT, remedy
 from codetape.adapters.store.schema import Steps
 from codetape.engine.ports import StoreUnusable
@@ -30,6 +30,10 @@ Taken = sqlite3.IntegrityError
 """What a row raises whose key is there already."""
 
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG}
+
+
+LARGEST_ROW = 32 << 20
+"""Bytes of a row; what is larger is damage, and not even read."""
 
 
 class Database:
@@ -120,16 +124,22 @@ class Database:
         return str(self._path or ":memory:")
 
     def _opened(self) -> sqlite3.Connection:
+        was_empty = True  # nothing of a file without content was ever shown to others
         if self._path is not None:
             files.make_private(self._path)
             self._file = files.identity(self._path)
+            was_empty = files.is_empty(self._path)
         db = sqlite3.connect(
             self._name, timeout=WAIT, isolation_level=None, check_same_thread=False
         )
         try:
+            _distrust(db)
+            objects.check_objects(db, self._name, _blank)
             if self._is_made_at_once(db):
                 migrate(db, self._name, self.steps)
             if self._path is not None:
+                # It is ours, or we were refused.
+                files.close_to_others(self._path.resolve(), was_empty=was_empty)
                 _set_durability(db, self._path, self._filesystem(self._path))
             db.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
         except BaseException:
@@ -200,6 +210,16 @@ def _migrations(steps: Steps) -> Migrations:
                 tables.execute(statement)
 
     return migrations
+
+
+def _distrust(db: sqlite3.Connection) -> None:
+    """Let nothing that stands in the file call functions with effects, or fill the memory."""
+    db.execute("PRAGMA trusted_schema = OFF")
+    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_ROW)
+
+
+def _blank() -> sqlite3.Connection:
+    return sqlite3.connect(":memory:")
 
 
 def _set_durability(db: sqlite3.Connection, path: Path, filesystem: str) -> None:

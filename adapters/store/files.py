@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,7 +35,8 @@ _LOCAL_FUSE = {"fuse.fuse-overlayfs"}
 def make_private(path: Path) -> None:
     """Make the file if there is none, for its owner only (0600; folders that are made 0700).
 
-    SQLite gives its sidecar files the mode of the file. Raises OSError.
+    One that is there and is ours is made private too, with its sidecar files. SQLite gives those that
+    it makes the mode of the file. Raises OSError.
     """
     path = _resolved(path)  # where a link leads to nothing yet, SQLite would make what it names
     if path.exists():
@@ -46,6 +48,43 @@ def make_private(path: Path) -> None:
         pass  # another process was faster
     except PermissionError:  # some systems keep mknod for the superuser
         _make_by_opening(path)
+
+
+_SIDECARS = ("-wal", "-shm", "-journal")
+
+
+def is_empty(path: Path) -> bool:
+    """Say whether a file has no content; False if that cannot be told."""
+    try:
+        return path.stat().st_size == 0
+    except OSError:
+        return False
+
+
+def close_to_others(path: Path, *, was_empty: bool) -> None:
+    """Take the rights of others away, and say so once unless the file `was_empty`.
+
+    Of another user's file it is said that it is one.
+    """
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        return
+    if status.st_uid != os.geteuid():
+        warnings.warn(f"store {path} belongs to another user, who can change it", stacklevel=2)
+    elif status.st_mode & 0o077 and _made_private(path) and not was_empty:
+        warnings.warn(f"store {path} could be read by others; it is private now", stacklevel=2)
+
+
+def _made_private(path: Path) -> bool:
+    """Take the rights of others away from a file and its sidecars; False where it cannot be done."""
+    try:
+        path.chmod(0o600)
+        for end in _SIDECARS:
+            with suppress(FileNotFoundError):
+                path.with_name(path.name + end).chmod(0o600)
+    except OSError:  # a system of files that is read-only, or that has no modes
+        return False
+    return True
 
 
 def identity(path: Path) -> tuple[int, int] | None:

@@ -34,6 +34,7 @@ class MemoryStore:
         self._records: dict[str, Record] = {}
         self._tapes: dict[str, list[StoredEvent]] = {}
         self._blobs: dict[str, bytes] = {}
+        self._marks: dict[str, str] = {}
 
     def create(self, session: str, workflow: str, name: str, owner: str) -> Lease:
         checks.check_names(session, workflow, name, owner)
@@ -100,6 +101,13 @@ class MemoryStore:
             now = self._now()
             rows = [record.listed(now) for record in self._records.values() if record.begun]
         return sorted(rows, key=lambda row: row.started_at)
+
+    def mark(self, session: str, mark: str) -> None:
+        with self._lock:
+            self._marks[self._record(session).id] = mark
+
+    def mark_of(self, session: str) -> str | None:
+        return self._marks.get(session) or None
 
     def put_blob(self, body: bytes) -> str:
         name = checks.digest(body)

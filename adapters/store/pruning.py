@@ -1,6 +1,8 @@
 """Taking sessions out of a store: in small batches, so that whoever appends waits for none of them.
 
-A session is first marked, and with that gone from the list. Its events go next, and with the last of
+A session is first marked, and with that gone from the list. A session that gets its id while its events
+are there yet takes the id from them: they, and what was learned, go by a name that no session can have.
+Its events go next, and with the last of
 them the blobs that no other event needs. All of it can be cut off at any moment and goes on the next
 time. A blob is never taken while somebody refers to it: whoever deletes looks once more, in the same
 transaction, at the events that have come since the others were read.
@@ -9,6 +11,7 @@ transaction, at the events that have come since the others were read.
 from __future__ import annotations
 
 import json
+import secrets
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -31,7 +34,33 @@ Writing = Callable[[], AbstractContextManager[Db]]
 def mark(db: Db, session: str) -> None:
     """Take a session from the list; its events are deleted later."""
     db.execute("INSERT OR IGNORE INTO pruned VALUES (?)", (session,))
+    db.execute("DELETE FROM marks WHERE session = ?", (session,))
     db.execute("DELETE FROM sessions WHERE id = ?", (session,))
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'learned'").fetchone():
+        _part_from_lessons(db, session)
+
+
+def _part_from_lessons(db: Db, session: str) -> None:
+    """Forget that it was learned from and judged; lessons that stay keep their verdict."""
+    db.execute("DELETE FROM learned WHERE session = ?", (session,))
+    db.execute(_DELETE_VERDICT, (session,))
+    former = _former(session)
+    for statement in _RENAME:
+        db.execute(statement, (former, session))
+
+
+def make_room(db: Db, session: str) -> None:
+    """Give what is being taken out under this id another name, so that the id is free."""
+    if not rows.is_pruned(db, session):
+        return
+    former = _former(session)
+    db.execute("UPDATE events SET session = ? WHERE session = ?", (former, session))
+    db.execute("UPDATE pruned SET session = ? WHERE session = ?", (former, session))
+
+
+def _former(session: str) -> str:
+    """Return a name that never comes back: ids of sessions have no blanks."""
+    return f"{session} (pruned {secrets.token_hex(16)})"
 
 
 def forks_of(db: Db, session: str) -> list[Record]:
@@ -55,6 +84,7 @@ def finish(writing: Writing) -> None:
 def _delete_events(writing: Writing) -> bool:
     """Delete some events and remember the blobs that they had; False if there were none left."""
     with writing() as db:
+        db.execute("DELETE FROM pruned WHERE session IN (SELECT id FROM sessions)")  # it lives
         batch = list(db.execute(_MARKED, (BATCH,)))
         for rowid, key, data in batch:
             for name in referred(db, key, data):
@@ -65,6 +95,14 @@ def _delete_events(writing: Writing) -> bool:
         return bool(batch)
 
 
+_RENAME = (
+    "UPDATE lessons SET session = ? WHERE session = ?",
+    "UPDATE verdicts SET session = ? WHERE session = ?",
+    "UPDATE artifacts SET session = ? WHERE session = ?",
+)
+_DELETE_VERDICT = """
+    DELETE FROM verdicts WHERE session = ? AND session NOT IN (SELECT session FROM lessons)
+"""
 _MARKED = """
     SELECT events.rowid, request_key, data FROM events JOIN pruned ON pruned.session = events.session
     LIMIT ?
@@ -99,7 +137,7 @@ def _names(text: object) -> Iterator[str]:
         return
     try:
         waiting: list[Any] = [json.loads(text)]
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     while waiting:
         match waiting.pop():

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from codetape.adapters.store.checks import LARGEST, Part, Record, digest, parts_of
+from codetape.engine.codec import LARGEST_BLOB
 from codetape.engine.ports import DamagedTape, Lease, StoredEvent, UnknownSession
 
 # The columns in the order of the fields of Record and StoredEvent.
@@ -90,7 +91,7 @@ def parts(db: Db, session: str) -> tuple[Record, list[Part]]:
     with transaction(db, "DEFERRED"):
         record = find(db, session)
         last = db.execute("SELECT max(seq) FROM events WHERE session = ?", (session,)).fetchone()[0]
-        if record is None and last is None:
+        if record is None and (last is None or is_pruned(db, session)):
             raise UnknownSession(session)
         if record is None or not isinstance(record.seq, int):
             raise DamagedTape(session, 1, "the session's own row is missing or unreadable")
@@ -98,6 +99,11 @@ def parts(db: Db, session: str) -> tuple[Record, list[Part]]:
             last = LARGEST  # a damaged row: whoever reads up to here comes upon it
         end = max(last or 0, record.seq if record.parent else 0)
         return record, parts_of(record, end, partial(find, db))
+
+
+def is_pruned(db: Db, session: str) -> bool:
+    """Say whether a session is being taken out."""
+    return bool(db.execute("SELECT 1 FROM pruned WHERE session = ?", (session,)).fetchone())
 
 
 def page(db: Db, session: str, first: int, last: int) -> Iterator[StoredEvent]:
@@ -140,17 +146,39 @@ def keep_blob(db: Db, name: str, body: bytes) -> None:
         db.execute("INSERT INTO blobs (hash, body) VALUES (?, ?)", (name, zlib.compress(body)))
 
 
+def set_mark(db: Db, session: str, mark: str) -> None:
+    """Keep a mark in the place of the old one."""
+    db.execute("INSERT OR REPLACE INTO marks (session, mark) VALUES (?, ?)", (session, mark))
+
+
+def find_mark(db: Db, session: str) -> str | None:
+    """Return the mark of a session; None if it has none."""
+    row = db.execute("SELECT mark FROM marks WHERE session = ?", (session,)).fetchone()
+    return str(row[0]) or None if row else None
+
+
 def find_blob(db: Db, name: str) -> bytes:
     """Return the body of a blob. Raises KeyError; ValueError if it is not what was written."""
     row = db.execute("SELECT body FROM blobs WHERE hash = ?", (name,)).fetchone()
     if row is None:
         raise KeyError(name)
-    try:
-        body = zlib.decompress(row[0])
-    except (zlib.error, TypeError) as error:
-        raise ValueError(f"blob {name} cannot be unpacked: {error}") from error
+    body = _unpacked(name, row[0])
     if digest(body) != name:
         raise ValueError(f"blob {name} does not fit its hash")
+    return body
+
+
+def _unpacked(name: str, packed: bytes) -> bytes:
+    """Unpack a blob, and no more of it than a blob can have. Raises ValueError."""
+    unpacking = zlib.decompressobj()
+    try:
+        body = unpacking.decompress(packed, LARGEST_BLOB + 1)
+    except (zlib.error, TypeError) as error:
+        raise ValueError(f"blob {name} cannot be unpacked: {error}") from error
+    if len(body) > LARGEST_BLOB:
+        raise ValueError(f"blob {name} is larger than {LARGEST_BLOB >> 20} MB")
+    if not unpacking.eof or unpacking.unused_data:
+        raise ValueError(f"blob {name} cannot be unpacked: it is cut off, or more follows it")
     return body
 
 

@@ -68,6 +68,10 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
         "CREATE TABLE pruned_blobs (hash TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID",
         *views.VIEWS,
     ),
+    "m003_marks": (
+        # Which sessions the user opened here: see codetape/marks.py.
+        "CREATE TABLE marks (session TEXT NOT NULL PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID",
+    ),
 }
 
 

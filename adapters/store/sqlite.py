@@ -56,6 +56,7 @@ class SqliteStore(Database):
         with self._writing() as db:
             if rows.find(db, session):
                 raise StoreError(f"there is a session {session} already")
+            pruning.make_room(db, session)
             rows.add_session(db, checks.Record(session, workflow, name))
             return self._lease(db, session, owner)
 
@@ -68,6 +69,7 @@ class SqliteStore(Database):
                 raise UnknownSession(parent)
             if rows.find(db, session):
                 raise StoreError(f"there is a session {session} already")
+            pruning.make_room(db, session)
             rows.add_session(db, checks.branched(session, record, at))
             return self._lease(db, session, owner)
 
@@ -143,6 +145,16 @@ class SqliteStore(Database):
             records = rows.started(db)
         now = self._now()
         return [record.listed(now) for record in records]
+
+    def mark(self, session: str, mark: str) -> None:
+        with self._writing() as db:
+            if rows.find(db, session) is None:
+                raise UnknownSession(session)
+            rows.set_mark(db, session, mark)
+
+    def mark_of(self, session: str) -> str | None:
+        with self._using() as db:
+            return rows.find_mark(db, session)
 
     # --- care -------------------------------------------------------------------------------------
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from codetape.cli.exits import NOT_PASSED, PASSED
+from codetape.cli.out import in_json, put
 from codetape.cli.stores import reading_tape, short, store_option
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def command(one: str, other: str, store: str | None, *, as_json: bool) -> int:
     with reading_tape(one, store) as first, reading_tape(other, store) as second:
         comparison = compare(open_tape(*first), open_tape(*second))
     if as_json:
-        click.echo(json.dumps(asdict(comparison), indent=2))
+        put(in_json(asdict(comparison)))
     else:
         show(screen(), comparison)
     return NOT_PASSED if comparison.parting else PASSED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 from dataclasses import asdict
@@ -17,6 +16,7 @@ import click
 
 from codetape.cli import machine, selftest
 from codetape.cli.exits import INFRASTRUCTURE, PASSED
+from codetape.cli.out import in_json, put
 from codetape.cli.stores import store_option
 from codetape.cli.text import counted
 
@@ -62,7 +62,7 @@ def command(store: str | None, quick: bool, as_json: bool) -> int:
     trials = [_tried(kind, quick, shown) for kind in (*ISOLATING, "process")]
     found = machine.findings()
     if as_json:
-        click.echo(json.dumps(_facts(trials, found, _store(store)), indent=2))
+        put(in_json(_facts(trials, found, _store(store))))
     else:
         _machine(shown, found)
         _rest(shown, _store(store))
@@ -93,7 +93,7 @@ def _verdict(trial: Trial) -> str:
     if trial.problem is not None:
         return f"does not work: {trial.problem}"
     if trial.kind in ISOLATING:
-        return "works"
+        return f"works, by {trial.tool}" if trial.tool else "works"
     return "works, without isolation: only with --sandbox process"
 
 

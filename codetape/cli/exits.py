@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import errno
-import sys
 from typing import TYPE_CHECKING
+
+from codetape.cli.out import put
 
 if TYPE_CHECKING:
     from codetape.engine.ports import UnknownSession
@@ -33,7 +34,7 @@ class Failed(Exception):
 
 def interrupted() -> int:
     """Say so in one line; return the exit status."""
-    print("codetape: interrupted", file=sys.stderr)
+    put("codetape: interrupted", error=True)
     return INTERRUPTED
 
 
@@ -56,6 +57,7 @@ def code_of(session: Session) -> int:
 
 def explained(error: Exception) -> tuple[str, int] | None:
     """Return the line and the exit code for an error of the library; None if it is a fault of ours."""
+    from codetape.authority import NotGranted
     from codetape.engine.codec import UnreadableEvent
     from codetape.engine.ports import SandboxBroken, StoreError, UnknownSession
     from codetape.replay.imports import BadTapeFile, OtherContent, Redacted
@@ -64,6 +66,8 @@ def explained(error: Exception) -> tuple[str, int] | None:
     from codetape.states.machine import IllegalTransition
 
     match error:
+        case NotGranted():
+            return str(error), USAGE
         case IllegalTransition():
             return (
                 f"today's rules go another way: {error}; `codetape replay` says where",

@@ -151,7 +151,7 @@ def _outside(event: e.Event) -> tuple[str, ...]:
 def _image(image: ImageRef) -> tuple[str, ...]:
     how = {True: "found", False: "built", None: ""}[image.cached]
     python = f"Python {image.python}" if image.python else ""
-    return (image.sandbox or "", python, how, duration(image.seconds))
+    return (image.sandbox or "", image.tool or "", python, how, duration(image.seconds))
 
 
 def _passed(run: RunOutcome) -> int:

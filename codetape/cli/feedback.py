@@ -37,5 +37,5 @@ def command(session: str, note: str, good: bool, bad: bool, store: str | None) -
         give_feedback(opened, find_session(opened, session), good, note)
     shown = screen()
     shown.line("It is kept." if note else "It is kept; a NOTE would say what to do, or to avoid.")
-    shown.line(f"To see what was learned: {command_line('lessons', store)}", "dim")
+    shown.line(f"To see what was learned: {command_line('lessons', store=store)}", "dim")
     return PASSED

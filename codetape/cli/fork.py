@@ -73,9 +73,12 @@ def command(
         shown.fields(
             [
                 ("state", new[-1].state),
-                ("go on", "" if new[-1].state == "Done" else command_line(f"resume {name}", store)),
-                ("its events", command_line(f"show {name} --events", store)),
-                ("compare later", command_line(f"diff {short(tape.id)} {name}", store)),
+                (
+                    "go on",
+                    "" if new[-1].state == "Done" else command_line("resume", [name], store=store),
+                ),
+                ("its events", command_line("show", [name], ["--events"], store=store)),
+                ("compare later", command_line("diff", [short(tape.id), name], store=store)),
             ]
         )
 

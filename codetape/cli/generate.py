@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from codetape.cli.budgets import budget_option
+from codetape.cli.out import put
 from codetape.cli.routing import asked_models, models_option
 from codetape.cli.stores import store_option
 
@@ -150,7 +151,7 @@ def command(prompt: str, save: Path | None, as_json: bool, **options: Any) -> in
     shown = screen(sys.stderr if as_json else sys.stdout)
     result = _generated(shown, prompt, options)
     if as_json:
-        click.echo(report.as_json(result))
+        put(report.as_json(result))
     else:
         report.show_result(shown, result)
     if save:

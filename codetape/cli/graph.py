@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from codetape.cli.out import put
+
 if TYPE_CHECKING:
     from codetape.states.machine import State
 
@@ -25,7 +27,7 @@ def command(everything: bool) -> None:
     Example: codetape graph > machine.mmd
     """
     for line in mermaid(everything=everything):
-        click.echo(line)
+        put(line)
 
 
 def mermaid(*, everything: bool = False) -> Iterator[str]:

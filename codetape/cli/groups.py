@@ -6,6 +6,8 @@ from importlib import import_module
 
 import click
 
+from codetape.cli.out import put
+
 COMMANDS = {
     "demo": "Run the shipped example; no key needed.",
     "generate": "Write code for a request and test it.",
@@ -87,5 +89,5 @@ def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked and not ctx.resilient_parsing:
         from importlib.metadata import version
 
-        click.echo(f"codetape {version('codetape')}")
+        put(f"codetape {version('codetape')}")
         ctx.exit()

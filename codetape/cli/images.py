@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from codetape.cli.exits import INFRASTRUCTURE, PASSED, USAGE, Failed
+from codetape.cli.out import in_json, put
 from codetape.cli.sessions import ago
 from codetape.cli.text import counted, listed, one_line
 
@@ -251,7 +250,7 @@ def _tell(gone: list[Kept], failed: dict[str, str], dry_run: bool) -> None:
 
 def _say_missing(missing: dict[str, str]) -> None:
     for name, reason in missing.items():
-        click.echo(f"{name} was not looked into: {one_line(reason)}", err=True)
+        put(f"{name} was not looked into: {one_line(reason)}", error=True)
 
 
 def _size(size: int | None) -> str:
@@ -266,5 +265,5 @@ def _facts(kept: Kept) -> dict[str, Any]:
 
 
 def _print(facts: dict[str, Any]) -> int:
-    print(json.dumps(facts, indent=2), file=sys.stdout)
+    put(in_json(facts))
     return PASSED

@@ -30,4 +30,4 @@ def command(file: Path, store: str | None) -> None:
     with writing(store) as opened:
         put_tape(tape, opened, owner())
     screen().line(f"Session {tape.session} is in the store: {counted(len(tape), 'event')}.", "good")
-    screen().fields([("look at it", command_line(f"show {short(tape.session)}", store))])
+    screen().fields([("look at it", command_line("show", [short(tape.session)], store=store))])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from codetape.cli.exits import PASSED, USAGE, Failed
+from codetape.cli.out import in_json, put
 from codetape.cli.sessions import ago
 from codetape.cli.stores import command_line, reading, short, store_option
 from codetape.cli.text import counted
@@ -121,7 +121,9 @@ def _library(store: str | None) -> Iterator[Library]:
         with reading(store) as opened, library_of(opened) as library:
             yield library
     except UnknownLesson as error:
-        raise Failed(f"{error}; `{command_line('lessons', store)}` lists them", USAGE) from None
+        raise Failed(
+            f"{error}; `{command_line('lessons', store=store)}` lists them", USAGE
+        ) from None
     except ValueError as error:
         raise Failed(str(error), USAGE) from None
 
@@ -133,7 +135,7 @@ def _list(lane: str | None, as_json: bool, store: str | None) -> int:
         lessons = library.lessons(lane)
     if as_json:
         facts = [asdict(lesson) for lesson in lessons]
-        click.echo(json.dumps({"lessons": facts}, indent=2, ensure_ascii=False))
+        put(in_json({"lessons": facts}))
         return PASSED
     shown = screen()
     if not lessons:

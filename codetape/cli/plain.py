@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from codetape.engine.visible import safe
+from codetape.engine.visible import in_one_line, safe
 
 if TYPE_CHECKING:
     from codetape.cli.facts import Row
@@ -40,8 +40,9 @@ class Plain:
         self.line(text.removesuffix("\n"))
 
     def event(self, row: Row) -> None:
-        path = f"{row.source} -> {row.dest}"
-        self.line(f"{row.seq:>4}  {path:<28}  {row.event:<19}  {row.facts}".rstrip())
+        path = in_one_line(f"{row.source} -> {row.dest}")
+        event, facts = in_one_line(row.event), in_one_line(row.facts)
+        self.line(f"{row.seq:>4}  {path:<28}  {event:<19}  {facts}".rstrip())
 
     @contextmanager
     def live(self, watch: Watch) -> Iterator[Plain]:  # noqa: ARG002 - the port has it
@@ -52,7 +53,7 @@ class Plain:
         """Nothing to draw."""
 
     def _aligned(self, rows: Iterable[Sequence[str]]) -> None:
-        cells = [[safe(cell).replace("\n", "\\n") for cell in row] for row in rows]
+        cells = [[in_one_line(cell) for cell in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         for row in cells:
             padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 
@@ -11,6 +13,7 @@ import click
 
 from codetape.cli.exits import USAGE, Failed, explained, interrupted
 from codetape.cli.groups import Commands
+from codetape.cli.out import put
 from codetape.engine.visible import safe
 
 
@@ -23,6 +26,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: _warn(message)
+            _show_logs_and_faults()
             _know_own_workflows()
             code = app.main(
                 list(arguments) if arguments else None, "codetape", standalone_mode=False
@@ -30,7 +34,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Failed as failed:
         return _say(failed.message, failed.code)
     except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message(), file=sys.stderr)
+        put(error.format_message(), error=True)
         return USAGE
     except click.UsageError as error:
         return _say(_usage(error), USAGE)
@@ -77,6 +81,22 @@ def _warn(message: Warning | str) -> None:
     _say(f"warning: {message}", 0)
 
 
+class _Logs(logging.Handler):
+    """Shows what the library logs as lines like any other."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say a record, with its traceback if it has one."""
+        _say(self.format(record), 0)
+
+
+def _show_logs_and_faults() -> None:
+    """Have Python show through us what it would print as it is: logs, and faults of ours."""
+    log = logging.getLogger("codetape")
+    if not any(isinstance(handler, _Logs) for handler in log.handlers):
+        log.addHandler(_Logs(logging.WARNING))
+    sys.excepthook = lambda *fault: put("".join(traceback.format_exception(*fault)), error=True)
+
+
 def _usage(error: click.UsageError) -> str:
     path = error.ctx.command_path if error.ctx else "codetape"
     message = error.format_message().rstrip(".")
@@ -87,7 +107,7 @@ def _usage(error: click.UsageError) -> str:
 def _say(message: str, code: int) -> int:
     """Say one line on stderr; further lines (what a program printed) are set in."""
     first, *others = safe(message.strip()).split("\n")
-    print("\n".join([f"codetape: {first}", *(f"  {line}" for line in others)]), file=sys.stderr)
+    put("\n".join([f"codetape: {first}", *(f"  {line}" for line in others)]), error=True)
     return code
 
 

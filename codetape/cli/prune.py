@@ -77,7 +77,7 @@ def command(
         _confirm(len(chosen.gone), yes=yes)
         _prune(store, [row.id for row in chosen.gone])
     shown.line(f"{len(chosen.gone):,} deleted.", "good")
-    shown.fields([("free the space", command_line("compact", store))])
+    shown.fields([("free the space", command_line("compact", store=store))])
     return PASSED
 
 

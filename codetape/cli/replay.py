@@ -9,7 +9,14 @@ import click
 
 from codetape.cli.exits import NOT_PASSED, PASSED, USAGE, Failed
 from codetape.cli.progress import progress
-from codetape.cli.stores import EVENT, find_session, reading, reading_tape, store_option
+from codetape.cli.stores import (
+    EVENT,
+    allow_option,
+    find_session,
+    reading,
+    reading_tape,
+    store_option,
+)
 
 if TYPE_CHECKING:
     from codetape.cli.screen import Screen
@@ -39,6 +46,7 @@ class Options(TypedDict):
     help="Run the session again: this half is real, the other half comes from the tape.",
 )
 @click.option("--step", is_flag=True, help="Walk over the tape, event by event.")
+@allow_option
 @store_option
 def command(
     session: str | None,
@@ -46,6 +54,7 @@ def command(
     to: int | None,
     live: Live | None,
     store: str | None,
+    allow: tuple[str, ...],
     *,
     every: bool,
     keep_going: bool,
@@ -75,7 +84,7 @@ def command(
     if session is None:
         return _all(store, options)
     if live:
-        return _live(session, live, store)
+        return _live(session, live, store, allow)
     with reading_tape(session, store) as (source, found):
         if step:
             return _step(source, found, 1 if to is None else to, options)
@@ -164,7 +173,8 @@ def _step(source: Source, session: str, at: int, options: Options) -> int:
     return PASSED
 
 
-def _live(session: str, live: Live, store: str | None) -> int:
+def _live(session: str, live: Live, store: str | None, allow: tuple[str, ...]) -> int:
+    from codetape.authority import read_grants
     from codetape.cli import diff
     from codetape.cli.screen import screen
     from codetape.cli.watching import Watch
@@ -180,7 +190,11 @@ def _live(session: str, live: Live, store: str | None) -> int:
 
         async def work() -> Result:
             again, _ = await half_live(
-                tape, live, on_event=watch.on_event, on_engine=watch.on_engine
+                tape,
+                live,
+                on_event=watch.on_event,
+                on_engine=watch.on_engine,
+                authority=read_grants(allow),
             )
             return Result.of(again[-1].session, cast("EventStore", again.source))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codetape.cli.out import in_json
 from codetape.cli.stores import command_line, short
 from codetape.cli.text import counted, duration, listed, money, one_line
 
@@ -107,7 +107,7 @@ def as_json(result: Result) -> str:
         "image": result.image,
         "failures": [_failure(failure) for failure in result.failures],
     }
-    return json.dumps(facts, indent=2)
+    return in_json(facts)
 
 
 def _inherited(session: Session) -> dict[str, Any]:
@@ -141,27 +141,29 @@ def _lacks_a_sandbox(result: Result) -> bool:
     return ending is not None and ending.failure == "infrastructure"
 
 
-def _answers(result: Result) -> str:
+def _answers(result: Result) -> list[str]:
     """The options with which a session that waits for a decision goes on."""
     from codetape.states.packages import name_of
 
     held = result.folded.held
     if held is None:
-        return ""
-    return "".join(f" --allow {name_of(package)}" for package in held.packages)
+        return []
+    whole = held.cause != "undecided_package"
+    names = [text if whole else name_of(text) for text in held.packages]
+    return [word for name in names for word in ("--allow", name)]
 
 
 def show_next_steps(screen: Screen, result: Result, store: str | None) -> None:
     """Say which commands one may want now."""
     name = short(result.session)
-    steps = [("the events", command_line(f"show {name} --events", store))]
+    steps = [("the events", command_line("show", [name], ["--events"], store=store))]
     if _lacks_a_sandbox(result):
         steps.append(("what is missing", command_line("doctor")))
     if result.solution:
-        steps.append(("the code", command_line(f"show {name} --code", store)))
+        steps.append(("the code", command_line("show", [name], ["--code"], store=store)))
     if result.success:
-        steps.append(("run it", command_line(f"run {name} --help", store)))
+        steps.append(("run it", command_line("run", [name], ["--help"], store=store)))
     if not result.folded.done:
-        steps.append(("go on", command_line(f"resume {name}{_answers(result)}", store)))
+        steps.append(("go on", command_line("resume", [name], _answers(result), store=store)))
     screen.line()
     screen.fields(steps)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from codetape.cli.exits import PASSED
-from codetape.cli.stores import find_session, reading, store_option
+from codetape.cli.out import put
+from codetape.cli.stores import allow_option, find_session, reading, store_option
 
 if TYPE_CHECKING:
     from codetape.cli.screen import Screen
@@ -26,6 +27,8 @@ HEAD_LINES, HEAD_BYTES = 12, 4096
 )
 @click.argument("session", required=False, metavar="SESSION")
 @click.option("--output-dir", metavar="DIR", help="Where files go.  [default: a new folder]")
+@click.option("--overwrite", is_flag=True, help="Replace what lies in DIR under an output's name.")
+@allow_option
 @store_option
 @click.option("-h", "--help", "asked", is_flag=True, help="Show this, and the session's inputs.")
 @click.pass_context
@@ -34,7 +37,9 @@ def command(
     session: str | None,
     output_dir: str | None,
     store: str | None,
+    allow: tuple[str, ...],
     *,
+    overwrite: bool,
     asked: bool,
 ) -> int:
     """Run the newest code of a session in its sandbox.
@@ -47,28 +52,34 @@ def command(
       codetape run last --help
       codetape run last --threshold 2.5 --readings new.csv --output-dir out
     """
+    from codetape.authority import read_grants
     from codetape.cli.screen import screen
     from codetape.result import Result
 
     if asked:
-        click.echo(ctx.get_help())
+        put(ctx.get_help())
     if not session:
         if asked:
             return PASSED
         raise click.UsageError("Missing argument 'SESSION'", ctx)
     with reading(store) as opened:
-        result = Result.load(find_session(opened, session), opened)
+        found = find_session(opened, session)
+        result = Result.load(found, opened, authority=read_grants(allow))
         if asked:
             _show_inputs(screen(), result)
         else:
-            show_outputs(screen(), result, _run(ctx, result, output_dir))
+            show_outputs(screen(), result, _run(ctx, result, output_dir, overwrite=overwrite))
     return PASSED
 
 
-def _run(ctx: click.Context, result: Result, output_dir: str | None) -> Any:
+def _run(ctx: click.Context, result: Result, output_dir: str | None, *, overwrite: bool) -> Any:
+    from codetape.authority import NotGranted
+
     inputs = dict(_given(ctx.args, list(result.declared_inputs)))
     try:
-        return result.run(output_dir=output_dir, **inputs)
+        return result.run(output_dir=output_dir, overwrite=overwrite, **inputs)
+    except NotGranted:
+        raise
     except ValueError as error:
         raise click.UsageError(str(error), ctx) from error
 

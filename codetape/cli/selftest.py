@@ -60,7 +60,7 @@ class Trial:
     """What a sandbox did. `problem` says why nothing can run in it; None: something can.
 
     `holds` and `lacks` name what was seen to hold inside, and what was not; `tests` says how a tiny
-    test went, or why none ran ("": not tried).
+    test went, or why none ran ("": not tried); `tool` names the program that isolates ("": unknown).
     """
 
     kind: str
@@ -68,6 +68,7 @@ class Trial:
     holds: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     tests: str = ""
+    tool: str = ""
 
 
 async def tried(kind: str, *, quick: bool = False) -> Trial:
@@ -98,6 +99,7 @@ async def _probed(sandbox: Sandbox, trial: Trial) -> Trial:
     image = await sandbox.build(ImageSpec(base=""))
     if isinstance(image, BuildFailure):
         return replace(trial, problem=image.message)
+    trial = replace(trial, tool=image.tool or "")
     limits = Limits(memory=MEMORY, processes=PROCESSES, cpus=CPUS, seconds=30.0)
     seen = await _run(sandbox, image, limits, PROBE)
     try:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from codetape.cli.out import in_json, put
 from codetape.cli.stores import reading, short, store_option
 from codetape.cli.text import one_line
 
@@ -60,7 +60,7 @@ def command(limit: int, store: str | None, *, as_json: bool) -> None:
         listed = as_tree(every, newest)
         if as_json:
             facts = [_facts(opened, row) for row, _ in listed]
-            click.echo(json.dumps(facts, indent=2))
+            put(in_json(facts))
             return
         rows = [_row(opened, row, depth) for row, depth in listed]
     if not rows:
@@ -151,9 +151,19 @@ def _last(store: EventStore, row: SessionRow) -> str:
 
 
 def ago(moment: str) -> str:
-    """Return how long ago a moment of a tape was."""
-    seconds = (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
+    """Return how long ago a moment of a tape was; unknown if that cannot be told."""
+    seconds = between(moment, datetime.now(UTC).isoformat())
+    if seconds is None:
+        return "unknown"
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= 2 * length:
             return f"{seconds // length:.0f} {unit}s ago"
     return f"{max(seconds, 0):.0f} s ago"
+
+
+def between(start: str, end: str) -> float | None:
+    """Return the seconds from one moment of a tape to another one; None if one is no moment."""
+    from codetape.engine.tape import moment_of
+
+    first, last = moment_of(start), moment_of(end)
+    return (last - first).total_seconds() if first and last else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -12,6 +11,8 @@ import click
 
 from codetape.cli.exits import INFRASTRUCTURE, USAGE, Failed
 from codetape.cli.generate import save_option
+from codetape.cli.out import put
+from codetape.cli.sessions import between
 from codetape.cli.stores import EVENT, reading_tape, session_argument, store_option
 
 if TYPE_CHECKING:
@@ -150,12 +151,13 @@ def show_events(shown: Screen, result: Result, _: str = "") -> None:
     """Show the events of a tape as a table."""
     from codetape.cli.facts import row
 
-    start = datetime.fromisoformat(result.records[0].at)
+    start = result.records[0].at
     rows = []
     for record in result.records:
         shape = row(record)
-        after = (datetime.fromisoformat(record.at) - start).total_seconds()
-        rows.append((str(shape.seq), f"{after:.2f}", shape.event, shape.dest, shape.facts))
+        after = between(start, record.at)
+        seconds = "unknown" if after is None else f"{after:.2f}"
+        rows.append((str(shape.seq), seconds, shape.event, shape.dest, shape.facts))
     shown.table(("#", "sec", "event", "leads to", "facts"), rows, ("sec",))
 
 
@@ -181,7 +183,7 @@ def _prompts(shown: Screen, result: Result, _: str) -> None:
 def _json(_: Screen, result: Result, __: str) -> None:
     from codetape.cli import report
 
-    click.echo(report.as_json(result))
+    put(report.as_json(result))
 
 
 _VIEWS: dict[str, Callable[[Screen, Result, str], None]] = {

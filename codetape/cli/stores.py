@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -39,6 +39,17 @@ def store_option(function: F) -> F:
         metavar="FILE",
         callback=_named,
         help="The file of the tapes.  [default: $CODETAPE_STORE, else ./codetape.db]",
+    )(function)
+
+
+def allow_option(function: F) -> F:
+    """Add --allow."""
+    return click.option(
+        "--allow",
+        metavar="G",
+        multiple=True,
+        help="Grant what a session from elsewhere may do here: sandbox=NAME, network, secrets=NAME, "
+        "files, address, environment, image; all else is a package. Commas stand between grants.",
     )(function)
 
 
@@ -110,9 +121,23 @@ def short(session: str) -> str:
     return session[:SHORT]
 
 
-def command_line(words: str, store: str | None = None) -> str:
-    """Return a command as one can type it here: by the path of codetape if it is on no search path."""
-    return f"{_program()} {words}{option_for(store)}"
+def command_line(
+    command: str,
+    operands: Sequence[str] = (),
+    options: Sequence[str] = (),
+    *,
+    store: str | None = None,
+) -> str:
+    """Return a command as one can type it here: by the path of codetape if it is on no search path.
+
+    Each word is quoted for the shell; an operand that looks like an option stands behind --.
+    """
+    import shlex
+
+    words = [*operands, *options, *(["--store", store] if store else [])]
+    if any(operand.startswith("-") for operand in operands):
+        words = [*words[len(operands) :], "--", *operands]
+    return shlex.join([_program(), command, *words])
 
 
 def _program() -> str:
@@ -124,10 +149,3 @@ def _program() -> str:
     if shutil.which("codetape") or os.path.basename(called) != "codetape":
         return "codetape"
     return os.path.relpath(called)
-
-
-def option_for(given: str | None) -> str:
-    """Return what a hint has to add so that the next command finds the same store."""
-    import shlex
-
-    return f" --store {shlex.quote(given)}" if given else ""

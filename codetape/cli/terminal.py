@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from codetape.cli.text import counted, duration, money
-from codetape.engine.visible import safe
+from codetape.engine.visible import in_one_line, safe
 
 if TYPE_CHECKING:
     from codetape.cli.facts import Row
@@ -148,7 +148,7 @@ def _table(columns: Sequence[Sequence[str]], width: int) -> Table:
     widest, unbroken = _widest(columns), _unbroken(columns, width)
     for number, (header, *_) in enumerate(columns):
         whole = number == 0 or (unbroken and number != widest)
-        table.add_column(Text(header), no_wrap=whole, overflow="fold")
+        table.add_column(Text(safe(header)), no_wrap=whole, overflow="fold")
     for row in zip(*(cells for _, *cells in columns), strict=True):
         table.add_row(*map(Text, row))
     return table
@@ -179,11 +179,11 @@ def _state_style(state: State, now: State | None) -> str:
 
 def _event(row: Row) -> Text:
     text = Text(f"{row.seq:>3}  ", "dim")
-    text.append(f"{row.event:<{NAME}}", _EVENTS.get(row.event, "bold"))
-    text.append("" if row.source == row.dest else f"→ {row.dest}", "cyan")
+    text.append(f"{in_one_line(row.event):<{NAME}}", _EVENTS.get(row.event, "bold"))
+    text.append("" if row.source == row.dest else in_one_line(f"→ {row.dest}"), "cyan")
     text.pad_right(ROOM - len(text))
-    return text.append(safe(row.facts), "dim")
+    return text.append(in_one_line(row.facts), "dim")
 
 
 def _cut(text: str) -> Text:
-    return Text(text, no_wrap=True, overflow="ellipsis")
+    return Text(in_one_line(text), no_wrap=True, overflow="ellipsis")

@@ -10,6 +10,7 @@ import click
 
 from codetape.cli.budgets import budget_option
 from codetape.cli.generate import POLICIES, SANDBOXES
+from codetape.cli.out import put
 from codetape.cli.routing import asked_models, models_option
 from codetape.cli.stores import store_option
 
@@ -69,7 +70,7 @@ def command(question: str, as_json: bool, **options: Any) -> int:
     shown = screen(sys.stderr if as_json else sys.stdout)
     tool = _made(shown, question, options)
     if as_json:
-        click.echo(tool_report.as_json(tool))
+        put(tool_report.as_json(tool))
     else:
         tool_report.show(shown, tool, options["store"])
     tool.store.close()

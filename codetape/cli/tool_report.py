@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codetape.cli.out import in_json
 from codetape.cli.stores import command_line, short
 from codetape.cli.text import counted, duration, money, one_line
 
@@ -57,13 +57,13 @@ def _missing(made: object, reason: str) -> str:
 
 def _steps(tool: Tool, store: str | None) -> Iterator[tuple[str, str]]:
     name = short(tool.session)
-    yield "the events", command_line(f"show {name} --events", store)
+    yield "the events", command_line("show", [name], ["--events"], store=store)
     if tool.path:
         yield "run it", f"python3 {_argument(tool.path)} --help"
     elif tool.code:
-        yield "the code", command_line(f"show {name} --code", store)
+        yield "the code", command_line("show", [name], ["--code"], store=store)
     if not tool.folded.done:
-        yield "go on", command_line(f"resume {name}", store)
+        yield "go on", command_line("resume", [name], store=store)
 
 
 def _argument(path: Path) -> str:
@@ -93,4 +93,4 @@ def as_json(tool: Tool) -> str:
         "output_tokens": paid.output_tokens,
         "cost_usd": paid.cost,
     }
-    return json.dumps(facts, indent=2)
+    return in_json(facts)

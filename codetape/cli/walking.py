@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from codetape.cli.facts import row
+from codetape.cli.out import put
 from codetape.cli.text import counted
 from codetape.replay.compare import text_diff
 from codetape.replay.diffs import readable_request
@@ -44,7 +45,7 @@ class Walk:
         self._show()
         while True:
             if asked:
-                print(f"event {self.at} of {len(self._tape)}> ", end="", flush=True)
+                put(f"event {self.at} of {len(self._tape)}> ", end="")
             line = lines.readline()
             if not line or line.strip() in {"q", "quit"}:
                 return

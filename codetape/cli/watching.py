@@ -80,7 +80,7 @@ class Watch:
         if self.session is None:
             return "interrupted before a session began"
         name = short(self.session.id)
-        hint = command_line(f"resume {name}", self._store)
+        hint = command_line("resume", [name], store=self._store)
         return f"interrupted; session {name} is kept. Go on: {hint}"
 
 

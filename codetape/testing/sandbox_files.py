@@ -40,6 +40,24 @@ NO_WORDS: dict[str, dict[str, Any]] = {
     "NUL in a variable": {"environment": {"A": "x\0--bind\0/\0/tmp"}},
     "no variable": {"environment": {"A=B": "x"}},
 }
+ODD_NAMES = """
+import os
+os.chdir("/var/outputs")
+open("good", "w").close()
+for folder in ("links", "bytes"):
+    os.mkdir(folder)
+os.symlink("/etc/passwd", b"links/\\xff\\xfe")
+os.symlink("x", "links/two\\nlines")
+os.mkfifo(b"links/\\x80pipe")
+open(b"bytes/\\xe4", "w").close()
+open("bytes/two\\nlines", "w").close()
+os.mkdir("deep")
+os.chdir("deep")
+for _ in range(60):  # 60 names of 100 bytes: more than a path may have
+    os.mkdir("d" * 100)
+    os.chdir("d" * 100)
+open("end", "w").close()
+"""
 HOSTILE_OUTPUTS = """
 import os, socket, stat
 os.chdir("/var/outputs")
@@ -152,6 +170,19 @@ class FileContract(SandboxCase):
             assert {"folder/bad-link", "folder/bad-pipe"} <= {*refused}
 
         make.script(HOSTILE_OUTPUTS, check=check, outputs=(*names, "folder"))
+
+    def test_names_of_bytes_and_deep_folders_end_no_run(self, make: Runs) -> None:
+        def check(outcome: RunOutcome) -> None:
+            assert outcome.exit_status == 0, outcome
+            names = [file.name for file in outcome.outputs]
+            assert "good" in names
+            told = "\n".join(outcome.refused_outputs)
+            told.encode()  # text, whatever the names are
+            assert "links/" in told
+            assert "deep" in names or "deep" in told
+
+        outputs = ("good", "links", "bytes", "deep")
+        make.script(ODD_NAMES, check=check, outputs=outputs)
 
     def test_files_that_only_look_large_count_as_they_look(self, make: Runs) -> None:
         code = "for name in 'abc': open('/var/outputs/' + name, 'wb').truncate(8 << 20)"

@@ -103,6 +103,78 @@ for (key,) in struct.iter_unpack("i", read(SESSION)):
 print("looked")
 """
 
+# Families that lead to the machine's host, to the link layer, to drivers or into the kernel.
+FAMILIES = """
+import socket
+opened = []
+for family in range(50):
+    if family not in (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK):
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET):
+            try:
+                socket.socket(family, kind).close()
+                opened.append((family, kind))
+            except OSError:
+                pass
+print(opened)
+"""
+# The key store has no namespace: one run would read there what another one has left.
+KEEP_A_KEY = """
+import ctypes, os
+library, X86 = ctypes.CDLL(None), os.uname().machine == "x86_64"
+ADD, REQUEST, CONTROL = (248, 249, 250) if X86 else (217, 218, 219)
+SESSION, USER = -3, -4
+kept = [
+    library.syscall(ADD, b"user", b"canary", b"text", 4, keyring) for keyring in (SESSION, USER)
+]
+kept.append(library.syscall(REQUEST, b"user", b"canary", None, USER))
+kept += [library.syscall(CONTROL, 0, keyring, 1) for keyring in (SESSION, USER)]
+print(set(kept))
+"""
+# The same calls by other ways: io_uring's set-up, x32's numbers, and the instruction of 32 bits.
+OTHER_WAYS = """
+import ctypes, mmap, os, socket
+library, X86 = ctypes.CDLL(None), os.uname().machine == "x86_64"
+found = [library.syscall(425, 8, ctypes.create_string_buffer(120))]
+if X86:
+    found.append(library.syscall(0x40000000 + 41, 40, 1, 0))
+    # mov eax, 359 (socket); mov ebx, 40; mov ecx, 1; xor edx, edx; int 0x80; ret
+    code = bytes.fromhex("53 b867010000 bb28000000 b901000000 31d2 cd80 5b c3")
+    child = os.fork()
+    if child == 0:
+        place = mmap.mmap(-1, 4096, prot=7)
+        place.write(code)
+        call = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(place)))
+        os._exit(0 if call() >= 0 else 1)
+    found.append(0 if os.waitpid(child, 0)[1] == 0 else -1)
+print(set(found))
+"""
+
+
+# Keys that are shared by all of one user, sockets that no network namespace holds, and the call
+# that does what a filter forbids.
+UNSHARED = """
+import ctypes, os, socket
+library = ctypes.CDLL(None)
+ADD = {"x86_64": 248}.get(os.uname().machine, 217)
+for number, arguments in (
+    (ADD, (b"user", b"codetape", b"x", ctypes.c_size_t(1), -4)),
+    (ADD + 2, (0, -4, 1)),
+    (425, (1, ctypes.create_string_buffer(200))),
+):
+    if library.syscall(number, *arguments) >= 0:
+        print("done:", number)
+for family in (17, 21, 30, 31, 38, 40, 44):
+    try:
+        socket.socket(family, socket.SOCK_SEQPACKET if family == 38 else socket.SOCK_STREAM)
+        print("open:", family)
+    except OSError as error:
+        if error.errno != 97:
+            print("reached:", family, error)
+for family in (socket.AF_UNIX, socket.AF_INET):
+    socket.socket(family).close()
+print("tried")
+"""
+
 
 class IsolationContract(SandboxCase):
     """What code inside cannot reach."""
@@ -112,6 +184,9 @@ class IsolationContract(SandboxCase):
             port = str(server.getsockname()[1])
             printed = make.printed(CONNECT, arguments=("127.0.0.1", port))
         assert printed in {"ConnectionRefusedError", "TimeoutError", "OSError"}
+
+    def test_keys_and_unusual_sockets_are_refused(self, make: Runs) -> None:
+        assert make.printed(UNSHARED) == "tried"
 
     def test_there_is_only_the_loopback_device(self, make: Runs) -> None:
         assert make.printed("import socket; print(socket.if_nameindex())") == "[(1, 'lo')]"
@@ -200,6 +275,15 @@ class IsolationContract(SandboxCase):
     def test_keys_of_the_host_are_not_there(self, make: Runs) -> None:
         _keep_a_key(b"key-of-the-host")
         assert make.printed(KEYS) == "looked"
+
+    def test_sockets_lead_to_no_other_machine(self, make: Runs) -> None:
+        assert make.printed(FAMILIES) == "[]"
+
+    def test_keys_do_not_outlive_a_run(self, make: Runs) -> None:
+        assert make.printed(KEEP_A_KEY) == "{-1}"
+
+    def test_refused_calls_have_no_other_way(self, make: Runs) -> None:
+        assert make.printed(OTHER_WAYS) == "{-1}"
 
     def test_no_namespace_gives_new_rights(self, make: Runs) -> None:
         code = """

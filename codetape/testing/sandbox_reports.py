@@ -77,6 +77,185 @@ import _pytest.runner as r
 r.pytest_runtest_call.__code__ = silent.__code__
 """,
 }
+SKIPPING = {
+    "a SkipTest": "import unittest\ndef add(a, b):\n    raise unittest.SkipTest('no')",
+    "a skip": "import pytest\ndef add(a, b):\n    pytest.skip('no')",
+    "an xfail": "import pytest\ndef add(a, b):\n    pytest.xfail('no')",
+    "an importorskip": "import pytest\ndef add(a, b):\n    pytest.importorskip('no_such')",
+    "a class of its own": "import pytest\nclass Odd(pytest.skip.Exception):\n"
+    "    __traceback__ = __context__ = None\ndef add(a, b):\n    raise Odd('no')",
+    "an xfail of its own": "import pytest\nclass Odd(pytest.xfail.Exception): pass\n"
+    "def add(a, b):\n    raise Odd('no')",
+    "a decorated function": "import unittest\n@unittest.skip('no')\ndef add(a, b): pass",
+    "a function of unittest": "import unittest\nadd = unittest.TestCase.skipTest",
+    "a text": "exec('import pytest\\ndef add(a, b):\\n    pytest.skip(str(a))', globals_ := {})\n"
+    "add = globals_['add']",
+    "a thread": "from concurrent.futures import ThreadPoolExecutor as Pool\nimport pytest\n"
+    "def add(a, b):\n    with Pool() as pool: return pool.submit(pytest.skip, 'no').result()",
+    "a group": "import pytest\ntry:\n    BaseExceptionGroup\nexcept NameError:\n"
+    "    def BaseExceptionGroup(_, all): return all[0]\n"
+    "def add(a, b):\n    raise BaseExceptionGroup('g', [pytest.skip.Exception('no')])",
+    "an exit": "import sys\ndef add(a, b):\n    sys.exit(0)",
+}
+SKIPPED_BY_SOLUTION = """
+    import unittest
+    import pytest
+    from solution import add
+    @pytest.fixture
+    def three():
+        return add(1, 2)
+    def test_function(): assert add(1, 2) == 3
+    def test_fixture(three): assert three == 3
+    def test_subtests(subtests):
+        with subtests.test("one"): assert add(1, 2) == 3
+    class TestMethods:
+        def test_method(self): assert add(1, 2) == 3
+    class Cases(unittest.TestCase):
+        def test_case(self): self.assertEqual(add(1, 2), 3)
+        def test_part(self):
+            with self.subTest("one"): self.assertEqual(add(1, 2), 3)
+    def test_other(): pass
+"""
+OWN_SKIPS = """
+    import sys, unittest
+    import pytest
+    from solution import add
+    @pytest.fixture
+    def missing():
+        pytest.importorskip("no_such_module")
+    def need(what):
+        if what:
+            raise unittest.SkipTest("not here")
+    def test_call(): pytest.skip("no")
+    def test_helper(): need("this")
+    def test_fixture(missing): pass
+    @pytest.mark.skipif(sys.platform == "linux", reason="no")
+    def test_platform(): pass
+    @pytest.mark.xfail
+    def test_xfail(): assert add(None, 1) == 1
+    def test_callback(): assert sorted([1, 2], key=lambda n: pytest.skip("no"))
+    class Cases(unittest.TestCase):
+        def test_skip(self): self.skipTest("no")
+        def test_raise(self): raise unittest.SkipTest("no")
+        @unittest.skip("no")
+        def test_decorated(self): pass
+        @unittest.expectedFailure
+        def test_expected(self): self.assertEqual(add(1, 2), 4)
+    def test_add(): assert add(1, 2) == 3
+"""
+FLIP = """
+def pytest_pyfunc_call(pyfuncitem):
+    return True
+"""
+FIND = """
+import gc
+gc.unfreeze()
+from _pytest.config import Config
+config = next(one for one in gc.get_objects() if isinstance(one, Config))
+manager = config.pluginmanager
+import sys
+me = sys.modules["solution"]
+"""
+SELECTIVE = """
+def pytest_pyfunc_call(pyfuncitem):
+    return True if pyfuncitem.name == "test_wrong" else None
+"""
+PLUGINS = {
+    "pytest_plugins": f"import sys\nsys.modules['test_solution'].pytest_plugins = ['solution']\n{FLIP}",
+    "pytest_plugins for one": "import sys\n"
+    f"sys.modules['test_solution'].pytest_plugins = ['solution']\n{SELECTIVE}",
+    "a registration": f"{SELECTIVE}{FIND}\ntry:\n    manager.register(me)\nexcept Exception: pass",
+    "a hidden registration": f"{SELECTIVE}{FIND}\ntype(manager).register(manager, me)",
+    "one of pluggy": f"{SELECTIVE}{FIND}\nimport pluggy\npluggy.PluginManager.register(manager, me)",
+    "another caller of hooks": f"{FIND}\nreal = manager._inner_hookexec\n"
+    "def call(name, impls, kw, first):\n"
+    "    if name == 'pytest_pyfunc_call' and kw['pyfuncitem'].name == 'test_wrong': return True\n"
+    "    return real(name, impls, kw, first)\nmanager._inner_hookexec = call",
+    "a function of pytest": "import _pytest.python as p\nreal = p.Function.runtest\n"
+    "def run(self):\n    if self.name != 'test_wrong': real(self)\np.Function.runtest = run",
+    "the code of a function": "import _pytest.python as p\nreal = p.pytest_pyfunc_call\n"
+    "def pytest_pyfunc_call(pyfuncitem): return True if pyfuncitem.name == 'test_wrong' else None\n"
+    "real.__code__ = pytest_pyfunc_call.__code__",
+    "another test": "import sys\ndef help():\n"
+    "    sys.modules['test_solution'].test_wrong.__code__ = (lambda: None).__code__",
+    "another function of the test": "import gc\ndef help():\n    gc.unfreeze()\n"
+    "    from _pytest.python import Function\n    for one in gc.get_objects():\n"
+    "        if isinstance(one, Function) and one.name == 'test_wrong': one._obj = help",
+    "other parameters": "import gc\ndef help():\n    gc.unfreeze()\n"
+    "    from _pytest.python import Function\n    for one in gc.get_objects():\n"
+    "        if isinstance(one, Function) and hasattr(one, 'callspec'): one.callspec.params['x'] = 1",
+    "an assertion of unittest": "import unittest\n"
+    "unittest.TestCase.assertEqual = lambda *_, **__: None",
+}
+CHEATED = """
+    import unittest
+    import pytest
+    import solution
+    def test_help(): getattr(solution, "help", int)()
+    def test_wrong(): assert 1 == 2
+    @pytest.mark.parametrize("x", [2])
+    def test_parameter(x): assert x == 1
+    class Cases(unittest.TestCase):
+        def test_case(self): self.assertEqual(1, 2)
+"""
+LEFT_OUT = """
+    import unittest
+    class TestX:
+        def __init__(self): ...
+        def test_no(self): pass
+    class TestBase:
+        __test__ = False
+        def test_a(self): pass
+    class TestChild(TestBase):
+        __test__ = True
+    class Base(unittest.TestCase):
+        def test_b(self): pass
+    class Case(Base): pass
+    del Base
+    if True:
+        def test_c(): pass
+"""
+REPLACED = """
+import sys
+def hook():
+    module = sys.modules["test_solution"]
+    module.test_first.__code__ = (lambda: None).__code__
+"""
+ODD_TESTS = """
+    import asyncio, os, unittest, warnings
+    from unittest import mock
+    import pytest
+    warnings.simplefilter("error", ResourceWarning)
+    pytest_plugins = ["no_such_plugin"]
+    def pytest_generate_tests(metafunc):
+        if "n" in metafunc.fixturenames:
+            metafunc.parametrize("n", [1, 2])
+    @pytest.fixture(params=[1, 2], scope="module", autouse=True)
+    def each(request): return request.param
+    def test_generated(n): assert n
+    @pytest.mark.parametrize("x", [[3, 1]])
+    def test_changes_its_parameter(x): x.sort()
+    @pytest.mark.parametrize("x", [])
+    def test_nothing(x): pass
+    @mock.patch("os.getcwd", return_value="/")
+    def test_mocked(getcwd): assert os.getcwd() == "/"
+    def test_patched(monkeypatch): monkeypatch.setattr(unittest.TestCase, "maxDiff", None)
+    def test_caught(capsys, caplog, tmp_path, recwarn): print("x")
+    class TestNested:
+        class TestInner:
+            def test_a(self): pass
+    class Cases(unittest.IsolatedAsyncioTestCase):
+        @classmethod
+        def setUpClass(cls): cls.one = 1
+        async def test_async(self): await asyncio.sleep(0)
+        def test_subtests(self):
+            for n in range(2):
+                with self.subTest(n=n): self.assertEqual(n, n)
+    @unittest.skipIf(False, "no")
+    class Marked(unittest.TestCase):
+        @mock.patch.object(os, "getcwd")
+        def test_a(self, _): self.assertRaises(ValueError, int, "x")
+"""
 READ_PARENT = """
 import os
 parent = f"/proc/{os.getppid()}"
@@ -280,12 +459,58 @@ class ReportContract(SandboxCase):
         assert verdicts(outcome.report) == {"test_add": "passed", "test_wrong": "failed"}
         assert not outcome.timed_out
 
+    @pytest.mark.parametrize("case", SKIPPING)
+    def test_a_skip_of_the_solution_is_a_failure(self, make: Runs, case: str) -> None:
+        told = verdicts(make.report(SKIPPED_BY_SOLUTION, SKIPPING[case]))
+        assert told.pop("test_other") == "passed"
+        assert set(told.values()) == {"failed"}, told
+
+    def test_a_skip_of_the_solution_at_import_is_an_error(self, make: Runs) -> None:
+        report = make.report(ONE, "import pytest\npytest.skip('no', allow_module_level=True)")
+        assert [problem.type for problem in report.errors] == ["SolutionSkipped"]
+
+    def test_a_mark_of_the_solution_excuses_no_test(self, make: Runs) -> None:
+        mark = "import sys, pytest\nsys.modules['test_solution'].pytestmark = pytest.mark.xfail\n"
+        report = make.report(ONE, f"{mark}def add(a, b): return 0")
+        assert verdicts(report) == {"test_add": "failed"}
+
+    def test_skips_of_the_tests_stay_skips(self, make: Runs) -> None:
+        told = verdicts(make.report(OWN_SKIPS))
+        assert told.pop("test_add") == "passed"
+        expected = {told.pop(name) for name in ("test_xfail", "Cases::test_expected")}
+        assert (expected, set(told.values())) == ({"xfailed"}, {"skipped"}), told
+
     @pytest.mark.parametrize("case", REWRITTEN)
     def test_a_rewritten_pytest_is_found_out(self, make: Runs, case: str) -> None:
         tests = "import solution\ndef test_wrong():\n    assert 1 == 2\n"
         report = make.report(tests, REWRITTEN[case])
         told = [problem.type for problem in report.errors]
         assert told == ["ResultsNotTrusted"] or verdicts(report) == {"test_wrong": "failed"}
+
+    @pytest.mark.parametrize("case", PLUGINS)
+    def test_who_changes_pytest_for_one_test_is_found_out(self, make: Runs, case: str) -> None:
+        report = make.report(CHEATED, PLUGINS[case])
+        told = verdicts(report)
+        wrong = [told.get(name) for name in ("test_wrong", "test_parameter[2]", "Cases::test_case")]
+        found_out = [problem.type for problem in report.errors] == ["ResultsNotTrusted"]
+        assert found_out or (report.errors, wrong) == ((), ["failed"] * 3), report
+
+    def test_collection_tells_ids_lines_and_what_it_left_out(self, make: Runs) -> None:
+        report = make.report(LEFT_OUT)
+        lines = {"TestChild::test_a": 8, "Case::test_b": 12, "test_c": 16}
+        assert dict(zip(report.collected, report.lines, strict=True)) == lines
+        assert ["'TestX'" in warning for warning in report.warnings] == [True]
+        assert (report.finished, report.errors) == (True, ())
+
+    def test_a_test_that_was_replaced_while_it_was_found_has_another_line(self, make: Runs) -> None:
+        tests = "import solution\ndef test_first(): assert 0\nsolution.hook()\n"
+        report = make.report(tests, REPLACED)
+        assert (report.collected, report.lines) == (("test_first",), (0,))
+
+    def test_an_honest_solution_is_trusted(self, make: Runs) -> None:
+        for tests in (CHEATED, IDS, EVERY_OUTCOME, OWN_SKIPS, ODD_TESTS):
+            report = make.report(tests)
+            assert (report.finished, report.errors) == (True, ()), report
 
     def test_the_runner_cannot_be_read(self, make: Runs) -> None:
         assert make.printed(READ_PARENT) == "tried"

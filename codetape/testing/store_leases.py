@@ -66,6 +66,37 @@ class SessionContract(StoreCase):
             store.acquire("two", "alice")
 
 
+class MarkContract(StoreCase):
+    """Marks: kept beside a session, and no part of its tape."""
+
+    def test_a_mark_is_kept_and_replaced(self, store: EventStore) -> None:
+        write(store, store.create("one", "autocoder", "a name", "alice"), 2)
+        assert store.mark_of("one") is None
+        before = list(store.read("one"))
+        for mark in ("a" * 64, "b" * 64):
+            store.mark("one", mark)
+            assert store.mark_of("one") == mark
+        assert list(store.read("one")) == before
+
+    def test_an_empty_mark_takes_it_away(self, store: EventStore) -> None:
+        store.create("one", "autocoder", "a name", "alice")
+        store.mark("one", "a" * 64)
+        store.mark("one", "")
+        assert store.mark_of("one") is None
+
+    def test_what_is_not_there_has_no_mark(self, store: EventStore) -> None:
+        with pytest.raises(UnknownSession):
+            store.mark("none", "a" * 64)
+        assert store.mark_of("none") is None
+
+    def test_a_fork_inherits_no_mark(self, store: EventStore) -> None:
+        lease = store.create("one", "autocoder", "a name", "alice")
+        write(store, lease, 2)
+        store.mark("one", "a" * 64)
+        store.fork("two", "one", 1, "bob")
+        assert store.mark_of("two") is None
+
+
 class LeaseContract(StoreCase):
     """One owner at a time."""
 

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from codetape.testing.store_cases import HOSTILE_TEXTS, HandClock, make_event, write
 from codetape.testing.store_forks import ForkContract
-from codetape.testing.store_leases import LeaseContract, SessionContract
+from codetape.testing.store_leases import LeaseContract, MarkContract, SessionContract
 from codetape.testing.store_tapes import BlobContract, TapeContract
 
 
-class EventStoreContract(TapeContract, SessionContract, LeaseContract, ForkContract, BlobContract):
+class EventStoreContract(
+    TapeContract, SessionContract, LeaseContract, MarkContract, ForkContract, BlobContract
+):
     """What every event store does."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
+from urllib.parse import unquote
 
 import pytest
 
@@ -32,6 +34,7 @@ from codetape.testing.sandbox_files import FileContract, LifeContract
 from codetape.testing.sandbox_isolation import IsolationContract
 from codetape.testing.sandbox_limits import LimitContract
 from codetape.testing.sandboxes import HarmContract, SandboxContract
+from tests.support.guarded_index import guarded_index
 
 pytestmark = [pytest.mark.podman, pytest.mark.slow]
 T = TypeVar("T")
@@ -215,7 +218,7 @@ class TestImages:
         bundle = tmp_path / "ca.pem"
         known = os.environ.get("SSL_CERT_FILE") or os.environ.get("PIP_CERT") or ""
         bundle.write_text((Path(known).read_text() if known else "") + f"\n# {CANARY}-ca\n")
-        given = 'test -n "$NO_PROXY" && test -n "$UV_INSECURE_HOST"'
+        given = 'test -z "$NO_PROXY" && test -z "$UV_INSECURE_HOST"'
         seen = f"{given} && grep -q {CANARY}-ca $PIP_CERT && echo made > /made"
         spec = ImageSpec(base="", requirements=("iniconfig==2.0.0",), commands=(unique(seen),))
         check = (
@@ -249,6 +252,50 @@ class TestImages:
         # The command itself, which is a label of the image, names the certificate.
         assert int(saved.stdout) <= 2
         podman("image", "rm", image.ref)
+
+    def test_credentials_of_an_index_reach_no_command_and_no_layer(self, use: Use) -> None:
+        """The index is real and demands them: the package is there, they are nowhere."""
+        use(lambda sandbox: sandbox.build(ImageSpec(base="", commands=("true",))))  # the tools
+        look = (
+            "(env; cat /proc/*/environ /proc/*/cmdline; cat /root/.netrc /etc/pip.conf;"
+            " cat -- /var/codetape/*) > /seen 2>&1 || true"
+        )
+        with guarded_index(CANARY) as address:
+            name = f"codetape-sample-{time.time_ns()}"
+            host = {"PIP_INDEX_URL": address, "UV_DEFAULT_INDEX": address}
+            host |= dict.fromkeys(("UV_INDEX", "UV_EXTRA_INDEX_URL", "PIP_EXTRA_INDEX_URL"), "")
+            host["NO_PROXY"] = host["no_proxy"] = "127.0.0.1"
+            host["ALL_PROXY"] = f"http://ann:{CANARY}@127.0.0.1:9"
+            spec = ImageSpec(base="", requirements=(name,), commands=(unique(look),))
+            image = use(lambda sandbox: sandbox.build(spec), host=host, network="host")
+        assert isinstance(image, ImageRef), image
+        check = f"import importlib.metadata as m; print(m.version({name!r}))"
+        told = use(lambda sandbox: sandbox.run(script(image, check)))
+        assert told.stdout == "1.0\n"
+        facts = podman("image", "inspect", image.ref) + podman("history", "--no-trunc", image.ref)
+        saved = subprocess.run(
+            ["podman", "save", image.ref], capture_output=True, check=True
+        ).stdout
+        for form in (CANARY, base64.b64encode(f"ann:{CANARY}".encode()).decode()):
+            assert form not in facts
+            assert form.encode() not in saved
+        podman("image", "rm", image.ref)
+
+    @pytest.mark.parametrize("secret", [CANARY, "per%2Fcent-5f3a"])
+    def test_credentials_of_an_index_are_in_no_log(self, use: Use, secret: str) -> None:
+        use(lambda sandbox: sandbox.build(ImageSpec(base="", commands=("true",))))  # the tools
+        address = f"http://ann:{secret}@127.0.0.1:9/simple"
+        host = {"PIP_INDEX_URL": address, "UV_DEFAULT_INDEX": address, "NO_PROXY": "127.0.0.1"}
+        spec = ImageSpec(base="", requirements=("iniconfig",), commands=(unique(),))
+        found = use(lambda sandbox: sandbox.build(spec), host=host, network="host")
+        assert found.cause == "download"
+        for form in (secret, unquote(secret)):
+            assert form not in found.model_dump_json()
+
+    def test_apt_takes_a_name_only_literally(self, use: Use) -> None:
+        """`lib.6` is an expression to apt, which the C library of the base image matches."""
+        found = failure(use, system_packages=("lib.6",))
+        assert (found.cause, found.packages) == ("unknown_system_package", ("lib.6",))
 
     def test_c13_a_failing_command_says_what_it_said(self, use: Use) -> None:
         command = unique("echo out-of-it; echo err-of-it >&2; exit 7")

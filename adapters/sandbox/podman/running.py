@@ -38,7 +38,8 @@ class Shape:
     """What a container has to know before it starts; the rest of a run may come later."""
 
     image: str
-    python: str  # how Python is called in it
+    python: str  # the Python of the system in it, which no package can change
+    environment: str  # the virtual environment for the code, or nothing
     network: bool
     memory: int | None
     cpus: float | None
@@ -46,9 +47,9 @@ class Shape:
 
     @classmethod
     def of(cls, image: str, python: str | None, limits: Limits, *, network: bool) -> Shape:
-        """`python` is the version of an image of ours, None for other images."""
-        program = f"{VENV}/bin/python" if python else "python3"
-        return cls(image, program, network, limits.memory, limits.cpus, limits.processes)
+        """`python` is the system's Python in an image of ours, None for other images."""
+        place = (python, VENV) if python else ("python3", "")
+        return cls(image, *place, network, limits.memory, limits.cpus, limits.processes)
 
     def container(self, job: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
         """Return what podman is told: all that holds the code, whenever its files come."""
@@ -145,6 +146,8 @@ class Run:
         limits, python = self._spec.limits, self._shape.python
         where = f"{handed.FOLDER}/{runner.FILE}"
         command = [python, *runner.start(where), self._spec.purpose]
+        if self._shape.environment:
+            command += ["--python", f"{self._shape.environment}/bin/python"]
         command += ["--report", "fd:3", "--nonce", "-", "--inputs", INPUTS, "--cwd", OUTPUTS]
         return {
             "command": [*command, "--", *self._spec.arguments],
@@ -196,7 +199,7 @@ class Run:
             return [f"{name}: podman cannot fetch a file of this name"]  # *, for one: a pattern
         except ValueError as error:
             files.remove(scratch / name)
-            return [f"{name}: {error}"]
+            return [files.printable(f"{name}: {error}")]
         above = name.rpartition("/")[0]
         return [f"{above}/{each}" if above else each for each in refused]
 

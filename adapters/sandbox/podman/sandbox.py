@@ -97,7 +97,7 @@ class PodmanSandbox:
             self._sweep()
             self._limits, self._network = spec.limits, spec.network
             shape = self._shape(spec.image.ref, spec.limits, network=spec.network)
-            job = self._shelf.take(shape) or Job(self._containers)
+            job = self._shelf.take(shape) or Job(self._containers, as_own_user=True)
             try:
                 self._track(job, mine)
                 run = Run(spec, shape, self._containers, job, self._outputs.place(job.name))
@@ -112,11 +112,11 @@ class PodmanSandbox:
         return await self._do(work, mine)
 
     def _shape(self, image: str, limits: Limits, *, network: bool) -> Shape:
-        return Shape.of(image, self._images.python(image), limits, network=network)
+        return Shape.of(image, self._images.interpreter(image), limits, network=network)
 
     def _prepare(self, shape: Shape) -> Job:
         """Make the container of a later run; see Shelf."""
-        job = Job(self._containers)
+        job = Job(self._containers, as_own_user=True)
         try:
             self._track(job, [])
             job.prepare(shape.prepared(), of_bytes(ours()), INPUTS)

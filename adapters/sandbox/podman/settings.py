@@ -13,6 +13,7 @@ BASE = "docker.io/library/python:3.12-slim"
 MADE = "localhost/codetape-base:bookworm"  # by scripts/install-sandboxes.sh
 # These name places on the host, which lead nowhere inside.
 HOST = re.compile(r"HOME|PATH|XDG_\w+|NETRC|\w+_(?:CERT|FILE|DIR|BUNDLE|LINKS)")
+PROXY = re.compile(r"(?:https?|all|no)_proxy|NO_COLOR|LC_ALL", re.IGNORECASE)
 BUNDLES = ("CODETAPE_CA_BUNDLE", "SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")
 
 
@@ -46,6 +47,13 @@ class Settings:
             environment=_allowed(environment),
         )
 
+    def needed_by(self, stage: str) -> dict[str, str]:
+        """Return the variables for a stage of a build: apt needs proxies only, a command none."""
+        if stage == "commands":
+            return {}
+        variables = self.environment.items()
+        return {k: v for k, v in variables if stage != "system" or PROXY.fullmatch(k)}
+
     def known_as(self, secret: str) -> Settings:
         """Return the same settings with the login of "user:password"."""
         user, _, password = secret.partition(":")
@@ -68,8 +76,3 @@ def _allowed(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in settings(environment).items()
         if value and not HOST.fullmatch(name) and "file:" not in value
     }
-
-
-def without_passwords(text: str) -> str:
-    """Return `text` with the user part of every address taken out: logs are kept."""
-    return re.sub(r"(?<=://)[^/\s@]+@", "***@", text)

@@ -7,7 +7,7 @@ import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from codetape.adapters.sandbox.files import checked
+from codetape.adapters.sandbox.files import checked, printable
 from codetape.engine.ports import SandboxBroken
 from codetape.states.values import HostFile, SandboxFailure, TextFile
 
@@ -98,11 +98,21 @@ def unpack(tar: Iterator[bytes], target: Path, most: int | None, entries: int) -
                 raise ValueError(message)
             most = None if most is None else most - member.size
             if member.isreg() or member.isdir():
-                _write(archive, member, target / checked(member.name.strip("/")))
+                _try_to_write(archive, member, target / checked(member.name.strip("/")))
             else:
                 kind = "a link" if member.issym() or member.islnk() else "a device, pipe or socket"
-                refused.append(f"{member.name}: {kind}, not a file or folder")
+                refused.append(printable(f"{member.name}: {kind}, not a file or folder"))
     return refused
+
+
+def _try_to_write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+    """Write one entry. Raises ValueError where the disk refuses; a line that broke is no refusal."""
+    try:
+        _write(archive, member, path)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise ValueError(error.strerror) from error
 
 
 def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:

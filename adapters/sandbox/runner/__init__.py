@@ -2,8 +2,10 @@
 
 Handed over as one file, `archive()`, and started by `start(where it lies)`, with these arguments:
 
-    tests  --report WHERE --nonce N --inputs DIR [--cwd DIR] [--limit NAME=N]…
-    script --report WHERE --nonce N --inputs DIR [--cwd DIR] [--limit NAME=N]… -- ARGUMENT…
+    tests  --report WHERE --nonce N --python P --inputs DIR [--cwd DIR] [--limit NAME=N]…
+    script --report WHERE --nonce N --python P --inputs DIR [--cwd DIR] [--limit NAME=N]… -- ARGUMENT…
+
+P is the Python of the environment; the runner itself is started by the interpreter behind it.
 
 The other modules are self-contained (standard library and pytest, Python 3.9 and later).
 
@@ -12,7 +14,8 @@ is best: what was written cannot be taken back). The nonce `-` is read from stan
 report is JSON lines, one fact each; report.py says what the host makes of them:
 
     {"nonce", "seq", "kind": "begin", "python"}      by the parent
-    {"nonce", "seq", "kind": "collected", "ids"}     in parts; ids are what follows the file name
+    {"nonce", "seq", "kind": "collected", "ids", "lines"}   in parts; ids without the file name
+    {"nonce", "seq", "kind": "warning", "message"}   a class that pytest left out
     {"nonce", "seq", "kind": "error", "problem"}     what kept pytest from finding tests
     {"nonce", "seq", "kind": "start", "id"}
     {"nonce", "seq", "kind": "result", "id", "outcome", "phase", "problem", "captured"}
@@ -20,12 +23,13 @@ report is JSON lines, one fact each; report.py says what the host makes of them:
     {"nonce", "seq", "kind": "end"}                  the end marker
     {"nonce", "kind": "exit", "status", "signal", "peak_memory"}    by the parent, at the very end
 
-Two processes: the parent keeps the report and says how the child ended, which neither a shell nor
-a container runtime can tell from an exit status of 128 + n. The child, in a session of its own,
-imports what is tested and leaves by os._exit, so that threads and atexit hooks do not outlive the
-end marker. The child only ever has the first half of the nonce, and the parent is closed to it: what
-the parent says cannot be forged from inside. What tested code can still do: it shares a process with
-pytest, and can forge results.
+Two processes: the parent, in which no code of a package runs, keeps the report and says how the
+child ended, which neither a shell nor a container runtime can tell from an exit status of 128 + n.
+The child, in a session of its own, imports what is tested and leaves by os._exit, so that threads
+and atexit hooks do not outlive the end marker. The child only ever has the
+first half of the nonce, and the parent is closed to it: what the parent says cannot be forged from
+inside. What tested code and packages can still do: they share a process with pytest, and can forge
+results.
 """
 
 from __future__ import annotations
@@ -38,17 +42,18 @@ from importlib import resources
 FILE = "runner.zip"
 """The name under which the archive is handed over; only the ending means something to Python."""
 
-MODULES = ("main", "plugin", "problems", "reporting", "streams")
+MODULES = ("main", "pins", "plugin", "problems", "reporting", "skips", "streams", "witness")
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
 def start(where: str) -> tuple[str, ...]:
     """Return what follows the name of an interpreter so that it runs the archive at `where`.
 
+    Without the environment's packages: each of them can have code that runs when a Python starts.
     Not as a script: `__main__` stays empty, for code that looks there and for multiprocessing.
     """
     code = f"import sys; sys.path.insert(0, {where!r}); from {__name__}.main import main; main()"
-    return ("-I", "-c", code)
+    return ("-I", "-S", "-c", code)
 
 
 def token(nonce: str) -> str:

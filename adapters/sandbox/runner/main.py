@@ -44,6 +44,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("purpose", choices=("tests", "script"))
     parser.add_argument("--report", required=True)
     parser.add_argument("--nonce", required=True)
+    parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--inputs", default="/var/inputs")
     parser.add_argument("--cwd", default=".")
     parser.add_argument("--limit", action="append", default=[])
@@ -118,8 +119,9 @@ def _become(options: argparse.Namespace, where: int, heard: int) -> None:
     os.chdir(options.cwd)
     if options.purpose == "script":
         os.close(where)
-        _script(options.inputs, options.arguments)
+        _script(options.python, options.inputs, options.arguments)
     _forget()
+    _enter(options.python)
     plugin.run(where, token, os.path.abspath(options.inputs))
 
 
@@ -140,10 +142,24 @@ def _limit(limits: list[str]) -> None:
         resource.setrlimit(kind, (value, value))
 
 
-def _script(inputs: str, arguments: list[str]) -> None:
+def _script(python: str, inputs: str, arguments: list[str]) -> None:
     """Become the solution, in a fresh interpreter. Never returns."""
     solution = os.path.join(inputs, "solution.py")
-    os.execv(sys.executable, [sys.executable, "-B", solution, *arguments])  # noqa: S606
+    os.execv(python, [python, "-B", solution, *arguments])  # noqa: S606
+
+
+def _enter(python: str) -> None:
+    """Make this process one of the environment's Python, as if it had been started by that name.
+
+    Code of packages runs here for the first time: the trusted parent is another process.
+    """
+    sys.executable = python
+    folder = os.path.dirname(os.path.dirname(python))
+    if os.path.exists(os.path.join(folder, "pyvenv.cfg")):
+        sys.prefix = sys.exec_prefix = folder
+    import site
+
+    site.main()
 
 
 def _forget() -> None:

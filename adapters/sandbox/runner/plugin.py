@@ -10,17 +10,22 @@ import sys
 from collections.abc import Generator
 from typing import Any
 
+from codetape.adapters.sandbox.runner import witness
+from codetape.adapters.sandbox.runner.pins import Pins
 from codetape.adapters.sandbox.runner.problems import TEXT, Places, bounded, describe
 from codetape.adapters.sandbox.runner.reporting import Report
+from codetape.adapters.sandbox.runner.skips import Skips
 from codetape.adapters.sandbox.runner.streams import Recorder, Tee, tees
 
+WARNINGS = 50  # that are written
 IDS = 200  # ids in one line of the report
 ID = 2000  # bytes of an id; a longer one is told from others by a digest
 PLENTY = 8 << 20  # bytes of a report; from then on texts are short, so that all results fit
 SHORT = 200  # characters of such a text
-WITNESS = "the witness"  # no name of a function: no test of a file has this id
-# Taken before anything foreign is imported: replacing them later changes nothing here.
-_exit, Failed = os._exit, AssertionError
+SKIPPED = "SolutionSkipped"  # the type of the problem of a skip that the solution made
+UNTRUSTED = "ResultsNotTrusted"  # the type of the problem of results that the code may have made
+# Taken before anything foreign is imported: replacing it later changes nothing here.
+_exit = os._exit
 
 
 def run(where: int, token: str, inputs: str) -> None:
@@ -75,9 +80,13 @@ class Plugin:
         self._pytest = pytest
         self._report = report
         self._places = places
+        self._skips = Skips(pytest, places)
         self._out, self._err, self._recorder = streams
         self._test: dict[str, Any] = {}
         self._witness: Any = None
+        self._pins: Any = None
+        self._trusted = True
+        self._warnings = WARNINGS
         self.errors = 0
 
     def error(self, problem: dict[str, object]) -> None:
@@ -89,13 +98,30 @@ class Plugin:
         """Give the code its streams; pytest's terminal holds on to the one it found before."""
         sys.stdout, sys.stderr = self._out, self._err
 
+    def pytest_collection(self, session: Any) -> None:
+        """Hold pytest to what it is now: nothing foreign was imported yet."""
+        self._pins = Pins(session.config.pluginmanager)
+
     def pytest_make_collect_report(self, collector: Any) -> Generator[None, Any, Any]:
         """Turn an exit at import, which would end pytest, into an error of collection."""
         try:
-            return (yield)
+            report = yield
         except (SystemExit, KeyboardInterrupt, self._pytest.exit.Exception) as stop:
             self.error(describe(stop, self._places))
             return self._pytest.CollectReport(collector.nodeid, "failed", str(stop), [])
+        self._collected(report)
+        return report
+
+    def _collected(self, report: Any) -> None:
+        """Write an error where the solution skips the file that imports it."""
+        call = report.call
+        if report.skipped and self._skips.by_solution(call.excinfo.value, "skipped"):
+            self.error(self._skipped(call.excinfo.value))
+
+    def _skipped(self, error: BaseException | None) -> dict[str, object]:
+        problem = describe(error or Stopped("for no reason"), self._places)
+        problem.update(type=SKIPPED, message=f"the solution skips the test: {problem['message']}")
+        return problem
 
     def pytest_exception_interact(self, call: Any, report: Any) -> None:
         """Write an error of collection; pytest wraps those of an import."""
@@ -113,15 +139,32 @@ class Plugin:
 
     def pytest_collection_finish(self, session: Any) -> None:
         """Write the ids that were found."""
+        for item in session.items:
+            self._pins.hold(item)
         ids = [_id(item.nodeid) for item in session.items]
-        for start in range(0, len(ids), IDS):
-            self._report.write("collected", ids=ids[start : start + IDS])
+        lines = [self._line(item) for item in session.items]
+        for part in (slice(start, start + IDS) for start in range(0, len(ids), IDS)):
+            self._report.write("collected", ids=ids[part], lines=lines[part])
+
+    def _line(self, item: Any) -> int:
+        """Return where the function of a test begins in the test file, 0 if it is not in it."""
+        code = getattr(getattr(item, "function", None), "__code__", None)
+        if code is None or code.co_filename != self._places.tests:
+            return 0
+        return int(code.co_firstlineno)
+
+    def pytest_warning_recorded(self, warning_message: Any) -> None:
+        """Write which classes pytest left out."""
+        if warning_message.category is self._pytest.PytestCollectionWarning and self._warnings:
+            self._warnings -= 1
+            self._report.write("warning", message=bounded(str(warning_message.message), 500))
 
     def pytest_runtestloop(self, session: Any) -> Generator[None, Any, Any]:
         """Run the witness after all tests, as one of them: the same hooks, the same report."""
         ran = yield
         if session.items:
-            failed, self._witness = session.testsfailed, _witness(self._pytest, session)
+            failed, self._witness = session.testsfailed, witness.collect(self._pytest, session)
+            self._pins.hold(self._witness)
             session.config.hook.pytest_runtest_protocol(item=self._witness, nextitem=None)
             session.testsfailed = failed
         return ran
@@ -137,13 +180,20 @@ class Plugin:
         """Guard the fixtures of a test."""
         return (yield from self._guard())
 
-    def pytest_runtest_call(self) -> Generator[None, Any, Any]:
-        """Guard the test itself."""
+    def pytest_runtest_call(self, item: Any) -> Generator[None, Any, Any]:
+        """Guard the test itself, which has to be the one that was collected."""
+        self._look(self._pins.differs(item), f"{_id(item.nodeid)} is not the test that was found")
         return (yield from self._guard())
 
     def pytest_runtest_teardown(self) -> Generator[None, Any, Any]:
         """Guard the end of its fixtures."""
         return (yield from self._guard())
+
+    def _look(self, odd: bool, message: str) -> None:
+        """Say once that results are not to be trusted."""
+        if odd and self._trusted:
+            self._trusted = False
+            self.error({"type": UNTRUSTED, "message": message})
 
     def _guard(self) -> Generator[None, Any, Any]:
         """Let what would end pytest (Ctrl-C, pytest.exit) fail the test that raised it."""
@@ -154,20 +204,26 @@ class Plugin:
 
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Generator[None, Any, Any]:  # noqa: ARG002
         """Note the result of one phase (or of a subtest)."""
+        raised = _error(call)  # pytest replaces a SkipTest, and has what unittest caught only later
         report = yield
-        self._note(report, call.excinfo.value if call.excinfo else None)
+        self._note(report, _error(call), raised)
         return report
 
-    def _note(self, report: Any, error: BaseException | None) -> None:
+    def _note(self, report: Any, error: BaseException | None, raised: BaseException | None) -> None:
         """Merge one phase into the result of the test: the first failure stays."""
         test = self._test
         expected = hasattr(report, "wasxfail")
+        outcome = "xfailed" if expected else "skipped"
         if test["outcome"] == "failed":
             return
         if report.failed:
             self._set("failed", report, error)
+        elif report.skipped and self._skips.by_solution(raised or error, outcome):
+            self._set("failed", report, raised or error)
+            if not expected or self._skips.is_skip(error):
+                self._test["problem"] = self._skipped(raised or error)
         elif report.skipped:
-            self._set("xfailed" if expected else "skipped", report, error)
+            self._set(outcome, report, error)
         elif report.when == "call":
             self._set("xpassed" if expected else "passed", report, None)
 
@@ -190,12 +246,17 @@ class Plugin:
             problem.update(
                 message=bounded(problem["message"], SHORT), frames=problem["frames"][-2:]
             )
+        self._look(self._pins.changed(), "the code changes how pytest makes results")
         self._report.write(
             "result" if self._witness is None else "witness",
             id=_id(nodeid),
             captured=bounded(self._recorder.take(), SHORT if much else 2 * TEXT),
             **self._test,
         )
+
+
+def _error(call: Any) -> BaseException | None:
+    return call.excinfo.value if call.excinfo else None
 
 
 class Stopped(Exception):
@@ -206,25 +267,13 @@ def _decorate(pytest: Any) -> None:
     """Mark the wrappers among the hooks: pytest could not be imported when they were defined."""
     outer = pytest.hookimpl(wrapper=True, tryfirst=True)
     inner = pytest.hookimpl(wrapper=True, trylast=True)
+    pytest.hookimpl(tryfirst=True)(Plugin.pytest_collection)
     outer(Plugin.pytest_make_collect_report)
     outer(Plugin.pytest_runtestloop)
     outer(Plugin.pytest_runtest_makereport)
     for step in (Plugin.pytest_runtest_setup, Plugin.pytest_runtest_call):
         inner(step)
     inner(Plugin.pytest_runtest_teardown)
-
-
-def _witness(pytest: Any, session: Any) -> Any:
-    """Return a test that must fail: who makes all tests pass makes this one pass too."""
-
-    class Witness(pytest.Item):  # type: ignore[misc]
-        def runtest(self) -> None:
-            raise Failed(WITNESS)
-
-        def repr_failure(self, excinfo: Any) -> str:  # noqa: ARG002 - pytest's own takes a while
-            return WITNESS
-
-    return Witness.from_parent(session, name=WITNESS)
 
 
 def _id(nodeid: str) -> str:

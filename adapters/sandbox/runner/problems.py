@@ -9,6 +9,8 @@ TEXT = 8_000  # characters kept of a message or of one test's output: half head,
 UNREADABLE = "(the exception has no readable message)"
 FRAMES = 40  # frames kept of a traceback: the outermost and the innermost half
 SILENT = ("pytest", "_pytest", "pluggy")  # packages whose frames are machinery, not evidence
+TRACEBACK = vars(BaseException)["__traceback__"]
+"""The attribute itself: a class of the solution's may have another one of this name."""
 OURS = __file__.rpartition("problems")[0]  # where the runner lies
 
 
@@ -79,7 +81,7 @@ def _safe_frames(error: BaseException, places: Places) -> list[dict[str, object]
 def _frames(error: BaseException, places: Places) -> list[dict[str, object]]:
     """Return the frames from the first one in tests or solution on, without pytest's own."""
     frames = []
-    step = error.__traceback__
+    step = TRACEBACK.__get__(error)
     while step is not None:
         code = step.tb_frame.f_code
         frames.append(_frame(code.co_filename, step.tb_lineno, code.co_name, places))

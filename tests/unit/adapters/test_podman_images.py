@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from codetape.adapters.sandbox.credentials import without_passwords
 from codetape.adapters.sandbox.podman import PodmanSandbox, handed, images
 from codetape.adapters.sandbox.podman.images import Stage, invalid, stages
-from codetape.adapters.sandbox.podman.settings import BASE, MADE, Settings, without_passwords
+from codetape.adapters.sandbox.podman.settings import BASE, MADE, Settings
 from codetape.adapters.sandbox.podman.telling import Told
 from codetape.engine.ports import SandboxBroken
 from codetape.states.values import ImageSpec
@@ -64,7 +65,7 @@ def test_c10_the_key_covers_the_builder(monkeypatch: pytest.MonkeyPatch) -> None
 def test_other_python_packages_share_the_stages_before() -> None:
     other = SPEC.model_copy(update={"requirements": ("numpy", "pytest")})
     mine, theirs = stages(SPEC, "1"), stages(other, "1")
-    assert [stage.kind for stage in mine] == ["tools", "system", "packages"]
+    assert [stage.kind for stage in mine] == ["tools", "system", "packages", "commands"]
     assert mine[:2] == theirs[:2]
 
 
@@ -119,7 +120,9 @@ def test_plain_names_pass() -> None:
 def test_an_image_forgets_the_owner_of_its_container() -> None:
     base = {"Id": "1", "Config": {"Env": ["PATH=/base/bin", "X=1"]}}
     stage = Stage("packages", "parent", "key", ("a", "b"), ('echo "quoted"\nline',))
-    changes = images._changes(stage, base, Told(end={"python": "3.12"}))
+    changes = images._changes(
+        stage, base, Told(end={"python": "3.12", "executable": "/usr/bin/python3"})
+    )
     assert 'LABEL "codetape.owner"=""' in changes
     assert "ENV PATH=/opt/venv/bin:/base/bin" in changes
     assert not any("\n" in change for change in changes)
@@ -180,6 +183,41 @@ def test_a_log_keeps_no_password_of_an_address() -> None:
     kept = without_passwords(said)
     assert "secret" not in kept
     assert kept.endswith("https://***@index.example/simple and https://plain.example")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "http://pa%2Fss-word@index.example/simple",
+        "http://ann:pa%2Fss-word@index.example",
+        "http://ann:p@ss-word@index.example/x",
+        "> Authorization: Basic YW5uOnBhL3NzLXdvcmQ=",
+        "'authorization': 'Bearer YW5uOnBhL3NzLXdvcmQ='",
+        "sent YW5uOnBhL3NzLXdvcmQ= to it",
+        "401 for user ann with pa/ss-word",
+    ],
+)
+def test_a_log_keeps_no_credentials_in_any_form(said: str) -> None:
+    host = {"UV_DEFAULT_INDEX": "https://ann:pa%2Fss-word@index.example/simple"}
+    kept = without_passwords(said, host)
+    assert "***" in kept
+    for form in ("ss-word", "YW5uOnBh"):
+        assert form not in kept
+
+
+def test_a_stage_gets_only_the_settings_that_it_needs() -> None:
+    host = {"PIP_INDEX_URL": "https://ann:pass@index.example", "HTTPS_PROXY": "http://proxy"}
+    found = Settings.read(host)
+    assert found.needed_by("packages").items() >= host.items()
+    assert "PIP_INDEX_URL" not in found.needed_by("system")
+    assert found.needed_by("system")["HTTPS_PROXY"] == "http://proxy"
+    assert found.needed_by("commands") == {}
+
+
+def test_commands_have_a_stage_after_all_installers() -> None:
+    found = stages(SPEC, "1")
+    assert [stage.kind for stage in found] == ["tools", "system", "packages", "commands"]
+    assert [stage.commands for stage in found] == [(), (), (), SPEC.commands]
 
 
 def test_the_registry_of_a_base_image_is_told_who_pulls(tmp_path: Path) -> None:

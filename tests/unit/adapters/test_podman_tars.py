@@ -77,11 +77,6 @@ def test_an_absolute_path_is_taken_as_a_relative_one(tmp_path: Path) -> None:
     assert (tmp_path / "etc/passwd").read_bytes() == b"mine"
 
 
-def test_a_file_is_not_written_twice(tmp_path: Path) -> None:
-    with pytest.raises(FileExistsError):
-        unpack(pieces(member("a", b"1"), member("a", b"2")), tmp_path, None, 10)
-
-
 def test_d13_more_bytes_than_agreed_are_refused_before_they_are_read(tmp_path: Path) -> None:
     info, _ = member("sparse")
     info.size = 10 << 30
@@ -164,3 +159,26 @@ def test_an_input_that_shrinks_while_it_is_read_breaks_the_run(tmp_path: Path) -
 def test_an_input_has_a_plain_name(name: str) -> None:
     with pytest.raises(SandboxBroken, match="name of a file"):
         list(of_inputs("in", [TextFile(name=name, text="")], [], {}))
+
+
+@pytest.mark.parametrize("name", ["out/\udcff", "out/\udc80\n"])
+def test_a_link_with_a_name_that_is_not_utf8_is_told_in_plain_text(
+    tmp_path: Path, name: str
+) -> None:
+    (refused,) = unpack(pieces(member(name, kind=tarfile.SYMTYPE, to="x")), tmp_path, None, 10)
+    assert refused.encode()  # raises where a store could not keep it
+    assert refused.startswith("out/\\")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member("/".join(["d" * 200] * 30), b"x")],
+        [member("out", b"x"), member("out", b"y")],
+        [member("out", b"x"), member("out/inner", b"y")],
+    ],
+    ids=["a way that is too long", "a name twice", "a file as a folder"],
+)
+def test_an_output_that_cannot_be_written_is_refused(tmp_path: Path, members: list) -> None:  # type: ignore[type-arg]
+    with pytest.raises(ValueError, match=r"(?i)too long|exists|not a directory"):
+        unpack(pieces(*members), tmp_path, None, 10)

@@ -15,12 +15,13 @@ import pytest
 
 from codetape.adapters.sandbox import environments
 from codetape.adapters.sandbox.environments import HALF, MARK, Environments
-from codetape.adapters.sandbox.installers import Pip
+from codetape.adapters.sandbox.installers import Uv, installer
 from codetape.adapters.sandbox.interpreters import find, reachable
 from codetape.adapters.sandbox.supervise import Wish
 from codetape.engine.ports import SandboxBroken
 from codetape.states.values import BuildFailure, ImageRef, ImageSpec
 from codetape.testing.sandbox_runs import running_with
+from tests.support.guarded_index import guarded_index
 
 EMPTY = ImageSpec(base="python")
 
@@ -190,15 +191,6 @@ def test_what_cannot_be_had_is_said_at_once(
     assert not list(tmp_path.iterdir())
 
 
-def test_pip_serves_where_there_is_no_uv(
-    tmp_path: Path, wish: Wish, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(environments, "installer", Pip)
-    image = Environments(tmp_path).build(EMPTY, wish)
-    assert isinstance(image, ImageRef)
-    assert (tmp_path / image.ref / "bin/python").exists()
-
-
 @pytest.mark.parametrize("ref", ["nothing", "../etc", ""])
 def test_an_environment_that_is_not_there_breaks(tmp_path: Path, ref: str) -> None:
     with pytest.raises(SandboxBroken):
@@ -217,3 +209,41 @@ def test_a_closed_folder_is_not_reachable(tmp_path: Path) -> None:
     closed.chmod(0o700)
     assert not reachable(closed / "inner")
     assert reachable(Path("/usr/bin"))
+
+
+class Talkative(Uv):
+    """An installer that prints where it looks, and fails."""
+
+    def install(self, folder: Path, requirements: tuple[str, ...]) -> tuple[str, ...]:
+        return ("sh", "-c", "echo $UV_DEFAULT_INDEX; printf %s ann:canary-5f3a | base64; exit 1")
+
+
+def test_the_log_of_a_build_keeps_no_credentials(
+    tmp_path: Path, wish: Wish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://ann:canary-5f3a@127.0.0.1:9/simple")
+    monkeypatch.setattr(environments, "installer", lambda: Talkative(installer().program))
+    failed = Environments(tmp_path).build(ImageSpec(base="", requirements=("sample",)), wish)
+    assert isinstance(failed, BuildFailure)
+    assert "***@127.0.0.1" in failed.log
+    for form in ("canary-5f3a", "YW5uOmNhbmFyeS01ZjNh"):
+        assert form not in failed.model_dump_json()
+
+
+def test_an_environment_keeps_no_credentials_of_its_index(
+    tmp_path: Path, wish: Wish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    for name in ("UV_INDEX", "UV_EXTRA_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    cache = Environments(tmp_path / "made")
+    with guarded_index("canary-5f3a") as address:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", address)
+        monkeypatch.setenv("PIP_INDEX_URL", address)
+        built = cache.build(ImageSpec(base="", requirements=("codetape-sample",)), wish)
+    assert isinstance(built, ImageRef), built
+    kept = [path for path in cache.path(built).rglob("*") if path.is_file()]
+    assert any(path.name == "RECORD" for path in kept)
+    assert not [path for path in kept if b"canary-5f3a" in path.read_bytes()]

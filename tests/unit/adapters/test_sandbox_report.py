@@ -1,6 +1,7 @@
 """A report is read from hostile bytes: garbage can spoil it, and cannot complete it."""
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -143,3 +144,55 @@ def test_no_bytes_raise(tail: bytes, spoiled: list[int]) -> None:
     for place in spoiled:
         data[place] ^= 0x5A
     read_report(bytes(data), NONCE)
+
+
+def forged(fact: str) -> bytes:
+    """A line that tested code wrote, with the nonce that its process knows."""
+    return f'{{"nonce": "{TOKEN}", {fact}}}\n'.encode()
+
+
+@pytest.mark.parametrize(
+    "rubbish",
+    [
+        b"ab\n" * 1_000_000,
+        b"\n" * 3_000_000,
+        forged('"seq": 0') * 60_000,
+        forged('"x": [[]]') * 60_000,
+    ],
+)
+def test_rubbish_costs_little_memory(rubbish: bytes) -> None:
+    tracemalloc.start()
+    try:
+        read_report(rubbish, NONCE)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        '"seq": 0',
+        '"x": [[',
+        '"seq": 1, "kind": "none"',
+        '"seq": 1e400',
+        '"kind": "exit"',
+        "\0\udcff",
+    ],
+)
+def test_a_few_bad_lines_with_the_nonce_end_the_reading(fact: str) -> None:
+    line = f'{{"nonce": "{TOKEN}", {fact}}}\n'.encode("utf-8", "surrogateescape")
+    assert report(line * 50 + WHOLE).finished
+    assert read_report(line * 200 + WHOLE, NONCE).report is None
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 30, "-" + "9" * 4000, "1.5", "1e9999", "NaN"])
+def test_a_number_that_the_runner_never_writes_spoils_its_line(number: str) -> None:
+    left = f'{{"nonce": "{NONCE}", "kind": "exit", "status": {number}}}\n'.encode()
+    assert read_report(WHOLE + left, NONCE) == read_report(WHOLE, NONCE)
+
+
+def test_errors_without_end_leave_the_report_unfinished() -> None:
+    error = {"kind": "error", "problem": {"type": "E", "message": "m"}}
+    found = report(lines(BEGIN, *[error] * 1000, END))
+    assert (found.finished, len(found.errors) < 200) == (False, True)

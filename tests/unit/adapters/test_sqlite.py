@@ -114,6 +114,7 @@ def test_f4_opening_a_finished_store_only_looks(
         open_store(path).close()
     settings = [line for line in Watched.told if "=" in line and line.startswith("PRAGMA")]
     assert settings == [
+        "PRAGMA trusted_schema = OFF",  # of this connection; nothing is written
         "PRAGMA synchronous = FULL",
         "PRAGMA wal_autocheckpoint = 8000",
         "PRAGMA secure_delete = ON",
@@ -243,6 +244,7 @@ def test_a_store_that_cannot_be_written(tmp_path: Path) -> None:
         with nobody(), pytest.raises(StoreUnusable, match=r"it cannot be (written|opened)"):
             open_store(path).create("two", "autocoder", "", "bob")
         assert path.read_bytes() == before
+        path.chmod(0o600)
         with closing(open_store(path)) as store:
             assert list(store.read("one")) == tape
 

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codetape.adapters.store import pruning
+from codetape.adapters.store.library import Library
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.engine.chain import GENESIS
 from codetape.engine.ports import (
@@ -171,6 +172,60 @@ def test_a_disk_too_full_to_compact_changes_nothing(store: SqliteStore, path: Pa
     with store._using() as db:
         db.set_progress_handler(None, 0)
     assert list(store.read("two")) == tape
+
+
+# --- an id that is given again --------------------------------------------------------------------
+
+
+def cut_off(path: Path, step: int) -> None:
+    """Prune the session `one` in a process that ends in its nth transaction; nothing after it runs."""
+    stopped = stopping(path)
+    stopped.left = step
+    with closing(stopped), suppress(Stopped):
+        stopped.prune(["one"])
+
+
+@pytest.mark.parametrize("how", ["create", "fork"])
+@pytest.mark.parametrize("step", range(1, 9))
+def test_a_session_under_a_pruned_id_keeps_its_events(path: Path, step: int, how: str) -> None:
+    """Wherever the deletion was cut off: nothing of the new one is lost, the old one is gone."""
+    with closing(SqliteStore(path, filesystem=lambda _: "ext4")) as store:
+        fill(store, "one", 5, text="canary")
+        base = fill(store, "two")
+    cut_off(path, step)
+    with closing(SqliteStore(path, filesystem=lambda _: "ext4")) as store:
+        if "one" in {row.id for row in store.sessions()}:  # it was cut off before it had begun
+            store.prune(["one"])
+        with pytest.raises(UnknownSession):
+            list(store.read("one"))
+        if how == "create":
+            tape = fill(store, "one", 2, text="new")
+        else:
+            lease = store.fork("one", "two", 3, "bob")
+            write(store, lease)
+            store.release(lease)
+            tape = list(store.read("one"))
+        store.prune()
+        assert list(store.read("one")) == tape
+        assert list(store.read("two")) == base
+        assert store.lost() == []
+    whole = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    assert b"canary" not in whole
+
+
+def test_a_new_session_has_no_verdict_of_the_old(path: Path, store: SqliteStore) -> None:
+    """What was learned stays; that it was learned, and what was said, is not told of the new one."""
+    fill(store, "one")
+    with closing(Library(path)) as library:
+        library.learn("one", "autocoder", "a request", ["keep it short"])
+        library.feedback("one", "autocoder", good=False)
+        store.prune(["one"])
+        (lesson,) = library.lessons()
+        assert (lesson.text, lesson.good) == ("keep it short", False)
+        assert lesson.session != "one"
+        fill(store, "one")
+        assert library.learn("one", "autocoder", "a request", ["another"]) == 1
+        assert [lesson.good for lesson in library.lessons()] == [False, None]
 
 
 # --- small steps ----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from codetape.cli.graph import ANYWHERE, mermaid
 from codetape.cli.groups import COMMANDS
 from codetape.cli.program import app
 from codetape.cli.run import _given
-from codetape.cli.stores import find_session, option_for
+from codetape.cli.stores import find_session
 from codetape.engine.ports import UnknownSession
 from codetape.states.autocoder import TABLE
 from codetape.states.machine import State
@@ -67,11 +67,6 @@ def test_sessions_are_found_by_prefix_and_last() -> None:
 def test_an_empty_store_has_no_last_session() -> None:
     with pytest.raises(UnknownSession):
         find_session(MemoryStore(), "last")
-
-
-def test_hints_name_the_store_that_was_given() -> None:
-    assert option_for(None) == ""
-    assert option_for("my tapes.db") == " --store 'my tapes.db'"
 
 
 def test_inputs_are_read_as_options() -> None:

@@ -41,6 +41,8 @@ WAYS: dict[str, Callable[[Screen], None]] = {
     "fields": lambda s: s.fields([("name", EVIL)]),
     "table": lambda s: s.table(("a", "b"), [("x", EVIL)]),
     "code": lambda s: s.code(EVIL, "python"),
+    "state": lambda s: s.event(Row(1, "Done", EVIL, "noted", "")),
+    "kind": lambda s: s.event(Row(1, "Done", "Done", EVIL, "")),
     "event": lambda s: s.event(Row(1, "Done", "Done", "noted", EVIL)),
 }
 

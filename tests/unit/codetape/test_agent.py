@@ -270,8 +270,8 @@ def test_a_registry_secret_is_on_no_tape(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_task_replaces_what_the_session_ran_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OLD", "one")
-    monkeypatch.setenv("NEW", "two")
+    monkeypatch.setenv("OLD", "the-first-value-1")
+    monkeypatch.setenv("NEW", "the-second-value-2")
     sandbox = FakeSandbox()
     made = agent(sandbox=sandbox, env_vars={"A": "1", "B": "2"}, secrets=["OLD"], timeout=30)
     result = made.generate("Write add(a, b).")

@@ -88,3 +88,24 @@ def test_the_readme_runs_it_as_it_was_tested(
     assert "podman run --rm -e LANGUAGE -e SERVICE_LOGIN \\\n" in readme
     assert "It reads the variables LANGUAGE, SERVICE_LOGIN; set them first." in readme
     assert "canary" not in readme
+
+
+def test_saving_goes_through_no_link(tmp_path: Path) -> None:
+    """A link of a file's name is replaced; the file behind it stays."""
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "README.md").symlink_to(tmp_path / "mine")
+    agent().generate("Add.").save(tmp_path / "out")
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not (tmp_path / "out" / "README.md").is_symlink()
+
+
+def test_a_readme_holds_no_markup_of_others(tmp_path: Path) -> None:
+    """The request and the name may come from a tape."""
+    evil = "Add.\n<script>x</script>\n![a](http://x)\x1b[31m\u202e"
+    made = agent(name="a<img src=x>").generate(evil)
+    made.save(tmp_path)
+    lines = (tmp_path / "README.md").read_text().split("\n")
+    assert lines[0] == "# a&lt;img src=x>"
+    assert ">     <script>x</script>" in lines
+    assert not {"\x1b", "\u202e"} & set("".join(lines))

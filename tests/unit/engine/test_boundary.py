@@ -59,7 +59,7 @@ def test_a_long_text_keeps_head_and_tail_and_says_what_was_cut() -> None:
     assert "[… 1000 characters left out …]" in clean.stdout
 
 
-@given(st.text(min_size=4, max_size=20), st.text(max_size=50), st.text(max_size=50))
+@given(st.text(min_size=8, max_size=20), st.text(max_size=50), st.text(max_size=50))
 def test_no_secret_gets_through(secret: str, before: str, after: str) -> None:
     boundary = Boundary({"KEY": secret})
     clean = boundary.clean(Answer(text=f"{before}{secret}{after}"))
@@ -88,3 +88,56 @@ def test_a_secret_that_json_escapes_is_found(secret: str) -> None:
 def test_a_clean_value_is_not_copied() -> None:
     answer = Answer(text="plain", cost=0.5)
     assert Boundary({"KEY": "canary"}).clean(answer) is answer
+
+
+PARTS = st.sampled_from(
+    (
+        *("secret", "<secret ", "DB", "<secret DB>", ">", "pass-word", "hunter2", "test", "_code"),
+        *("characters left out", "0", '"', "\\", "\n", " ", "\ud83c", "\udf89", "\x00"),
+    )
+)
+MADE = st.lists(PARTS, max_size=12).map("".join)
+SECRETS = st.dictionaries(st.sampled_from(["DB", "KEY", "OTHER"]), MADE.filter(bool), max_size=3)
+
+
+@given(SECRETS, MADE | ANYTHING)
+def test_cleaning_twice_is_cleaning_once(secrets: dict[str, str], text: str) -> None:
+    """Also for secrets that hold each other, or words of the mask."""
+    boundary = Boundary(secrets)
+    once = boundary.clean(Answer(text=text, notes=(text,)))
+    assert boundary.clean(once) == once
+    run = boundary.clean(RunOutcome(stdout=text, refused_outputs=(text,)))
+    assert boundary.clean(run) == run
+
+
+@given(SECRETS, MADE, MADE)
+def test_cleaning_a_text_that_is_cut_twice_is_once(
+    secrets: dict[str, str], start: str, end: str
+) -> None:
+    boundary = Boundary(secrets)
+    once = boundary.text(start + "a" * LONGEST + end)
+    assert boundary.text(once) == once
+
+
+def test_a_secret_that_is_the_masks_own_word_is_masked_once() -> None:
+    boundary = Boundary({"DB_PASSWORD": "secret12", "OTHER": "DB_PASSWORD"})
+    once = boundary.text("secret12 and DB_PASSWORD")
+    assert once == "<secret DB_PASSWORD> and <secret OTHER>"
+    assert boundary.text(once) == once
+
+
+def test_a_common_word_ruins_no_key() -> None:
+    """`OPENAI_API_KEY=test` is how a local server is used; it is no secret."""
+    text = '{"test_code": "def test_x(): pass"}'
+    assert Boundary({"OPENAI_API_KEY": "test"}).text(text) == text
+
+
+def test_a_short_secret_is_masked_as_a_word_of_its_own() -> None:
+    boundary = Boundary({"PIN": "4711"})
+    assert boundary.text("4711, pin=4711; 14711") == "<secret PIN>, pin=<secret PIN>; 14711"
+
+
+def test_the_json_form_of_a_secret_is_masked() -> None:
+    assert Boundary({"KEY": 'quo"te-quote'}).text('{"x": "quo\\"te-quote"}') == (
+        '{"x": "<secret KEY>"}'
+    )

@@ -21,6 +21,9 @@ HOSTILE = {
     "zero width": ("pass\u200bword", "pass\\u200bword"),
     "line separator": ("a\u2028b", "a\\u2028b"),
     "tag": ("a\U000e0041", "a\\U000e0041"),
+    "filler": ("a\u3164b\u115f", "a\\u3164b\\u115f"),
+    "variation selectors": ("a\ufe01\U000e0100", "a\\ufe01\\U000e0100"),
+    "joiner": ("a\u034fb", "a\\u034fb"),
     "surrogate": ("a\ud83cb", "a\\ud83cb"),
 }
 

@@ -62,7 +62,10 @@ def test_a_session_with_other_content_is_left_alone(
     store = MemoryStore()
     import_tape(file, store)
     other = tmp_path / "other"
-    for forgery, seq in ((changed(tape, 5, at="later"), 5), (_shorter(tape), 20)):
+    for forgery, seq in (
+        (changed(tape, 5, at="2999-01-31T12:00:00.000000+00:00"), 5),
+        (_shorter(tape), 20),
+    ):
         export_tape(forgery, ID, other)
         with pytest.raises(OtherContent, match=f"another event {seq}") as caught:
             import_tape(other, store)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -39,7 +40,7 @@ def fenced(body: str, info: str = "") -> str:
     return f"```{info}\n{body.rstrip()}\n```"
 
 
-WRAPPINGS = {
+WRAPPINGS: dict[str, Callable[[str], str]] = {
     "bare JSON": as_json,
     "fenced JSON": lambda code: fenced(as_json(code), "json"),
     "fence that is not closed": lambda code: f"```json\n{as_json(code)}",
@@ -57,7 +58,7 @@ WRAPPINGS = {
     "trailing comma": lambda code: as_json(code)[:-1] + ",}",
     "comment": lambda code: '{"packages": [], // none\n "code": ' + json.dumps(code) + "}",
 }
-THOUGHTS = {
+THOUGHTS: dict[str, Callable[[str], str]] = {
     "none": lambda text: text,
     "think": lambda text: f"<think>\nLet me see.\n</think>\n{text}",
     "think with a draft": lambda text: f"<think>\n{fenced(DRAFT, 'python')}\n</think>\n{text}",

@@ -296,12 +296,12 @@ def test_what_is_always_true_is_less_than_anything(always: str) -> None:
     "body",
     [
         "assert add(1, 2) == 4",
-        "assert add(1, 2) != 3 and add(1, 2)",
+        "assert add(1, 2) == 3 and add(1, 2)",
         "assert add(1, 2) == pytest.approx(3)",
         "with pytest.raises(TypeError):\n        add(1, None)",
-        "result = add(1, 2)\n    assert result\n    assert result > 2",
+        "result = add(1, 2)\n    assert result\n    assert result == 2",
         "if True:\n        assert add(1, 2) == 4",
-        "def key(x):\n        return x\n    assert sorted([add(1, 2)], key=key) == [3]",
+        "def key(x):\n        return x\n    assert add(*sorted([2, 1], key=key)) == 4",
     ],
 )
 def test_a_patch_that_asserts_as_much_is_taken(body: str) -> None:
@@ -340,8 +340,8 @@ def test_a_patch_may_have_no_way_round_its_assertions(body: str) -> None:
 def test_a_handler_that_hides_nothing_is_no_way_round() -> None:
     body = "try:\n        assert add(1, 2) == 4\n    except Exception:\n        raise"
     assert patched("test_a", f"def test_a():\n    {body}\n").patched == ("test_a",)
-    body = "try:\n        x = add(1, 2)\n    except KeyError:\n        x = 0\n    assert x == 4"
-    assert patched("test_a", f"def test_a():\n    {body}\n").patched == ("test_a",)
+    body = "try:\n        x = add(1, 2)\n    except KeyError:\n        x = 4\n    assert x == 4"
+    assert "way round" in reason("test_a", f"def test_a():\n    {body}\n")
 
 
 def test_a_nest_that_nobody_can_read_is_refused_and_breaks_nothing() -> None:

@@ -339,3 +339,10 @@ def test_the_identity_of_a_failure_is_its_test_type_and_masked_message() -> None
         len({base.identity, failure("test_a", "E", "x").identity, *(o.identity for o in others)})
         == 4
     )
+
+
+def test_a_skip_of_the_solution_is_a_fault_of_the_code() -> None:
+    skipped = Problem(type="SolutionSkipped", message="no", frames=places("tests", "solution"))
+    found = failures(ran(BOTH[0], result("test_p[1]", "failed", problem=skipped)))
+    assert [(failure.test_id, failure.label) for failure in found] == [("test_p[1]", "logic")]
+    assert collection(skipped).label == "logic"
