@@ -20,6 +20,7 @@ import pytest
 from codetape.adapters.owner import current_owner
 from codetape.adapters.sandbox.podman import PodmanSandbox, Settings
 from codetape.adapters.sandbox.podman.service import OwnService
+from codetape.adapters.sandbox.run_users import COUNT, FIRST
 from codetape.engine.ports import Sandbox, SandboxBroken
 from codetape.states.values import (
     BuildFailure,
@@ -286,7 +287,7 @@ class TestImages:
         use(lambda sandbox: sandbox.build(ImageSpec(base="", commands=("true",))))  # the tools
         address = f"http://ann:{secret}@127.0.0.1:9/simple"
         host = {"PIP_INDEX_URL": address, "UV_DEFAULT_INDEX": address, "NO_PROXY": "127.0.0.1"}
-        spec = ImageSpec(base="", requirements=("iniconfig",), commands=(unique(),))
+        spec = ImageSpec(base="", requirements=(f"iniconfig!=0.{time.time_ns()}",))  # not built yet
         found = use(lambda sandbox: sandbox.build(spec), host=host, network="host")
         assert found.cause == "download"
         for form in (secret, unquote(secret)):
@@ -313,7 +314,7 @@ class TestImages:
     def test_an_index_that_is_not_there_is_a_download_failure(self, use: Use) -> None:
         nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "UV_DEFAULT_INDEX": ""}
         nowhere["UV_DEFAULT_INDEX"] = nowhere["PIP_INDEX_URL"]
-        spec = ImageSpec(base="", requirements=("iniconfig",), commands=(unique(),))
+        spec = ImageSpec(base="", requirements=(f"iniconfig!=0.{time.time_ns()}",))  # not built yet
         found = use(lambda sandbox: sandbox.build(spec), host=nowhere)
         assert found.cause == "download"
 
@@ -389,7 +390,8 @@ class TestRuns:
         status = dict(line.split(":\t") for line in outcome.stdout.strip().splitlines())
         assert {status[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
         assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
-        assert set(status["Uid"].split()) == {"65534"}
+        (user,) = set(status["Uid"].split())
+        assert int(user) in (range(FIRST, FIRST + COUNT) if os.geteuid() == 0 else (65534,))
 
     def test_secrets_come_from_the_host_and_nothing_else_does(self, use: Use) -> None:
         code = "import os\nprint(os.environ.get('TOKEN'), os.environ.get('OTHER'))"
