@@ -489,7 +489,10 @@ def test_half_live_names_what_was_not_asked_then(run: Run, tmp_path: Path) -> No
     job = JOB.model_copy(update={"sandbox": "process"})
     with closing(SqliteStore(tmp_path / "other.db")) as kept:
         asyncio.run(play(ONE_REPAIR, runs=[fails("test_add")], store=kept, job=job))
-    code, out, err = run("replay", "last", "--live", "sandbox", "--store", "other.db")
+    live = ("replay", "last", "--live", "sandbox", "--store", "other.db")
+    code, _, err = run(*live)
+    assert code == 2, "it was not opened by the front door, and has no mark"
+    code, out, err = run(*live, "--allow", "sandbox=process")
     assert code == 1, err
     assert "this diagnosis call was not recorded: event 8 differs in" in out
     assert "part at events 7 and 8: tests_failed differs in" in out
