@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -131,6 +132,16 @@ REFUSAL = "the model refused: "
 """How an adapter's note begins that says in which words a model refused."""
 
 
+KNOWN_ENDS = (None, "stop", "length", "content_filter", "tool_calls", "function_call")
+"""Reasons why an answer ended; None was not told."""
+
+CUTS = ("malformed", "empty")
+"""How an answer reads that was cut."""
+
+WRAPPER = 8
+"""Members that a value around an answer has at most."""
+
+
 class Unusable(Exception):
     """An answer that cannot be read: `reason` as in AnswerRejected, `detail` for people and models."""
 
@@ -159,13 +170,14 @@ def read(answer: Answer, shape: type[S]) -> S:
 
     The finish reason is looked at before the text: a cut answer is cut, whatever it looks like.
     """
-    return first_readable(answer, lambda text: _shaped(text, shape))
+    return first_readable(answer, lambda text: shaped(text, shape))
 
 
 def first_readable(answer: Answer, read_text: Callable[[str], T]) -> T:
     """Return what the likeliest part of an answer that can be read says. Raises Unusable.
 
-    The reason is that of the likeliest part, if none can be read.
+    The reason is that of the likeliest part, if none can be read. An answer that ended for a reason
+    that is unknown, and can't be read, was cut.
     """
     first: Unusable | None = None
     for text in _readings(answer):
@@ -173,7 +185,10 @@ def first_readable(answer: Answer, read_text: Callable[[str], T]) -> T:
             return read_text(text)
         except Unusable as why:
             first = first or why
-    raise first or Unusable("empty", "the answer has no text")
+    assert first is not None, "an answer has a part, or there is a reason for it"
+    if answer.finish_reason not in KNOWN_ENDS and first.reason in CUTS:
+        raise Unusable("truncated", f"the answer ended with {answer.finish_reason!r}") from None
+    raise first
 
 
 def whole_text(answer: Answer) -> str:
@@ -194,31 +209,57 @@ def _readings(answer: Answer) -> tuple[str, ...]:
         return texts
     if refusal := next((note for note in answer.notes if note.startswith(REFUSAL)), None):
         raise Unusable("refused", refusal)
+    if answer.finish_reason not in KNOWN_ENDS:
+        raise Unusable("truncated", f"the answer ended with {answer.finish_reason!r}")
     raise Unusable("empty", "the answer has no text")
 
 
-def _shaped(text: str, shape: type[S]) -> S:
-    """Return the value in `text` that fits the shape best; of several, the last."""
-    found = json_values(text)
-    fitting = [(fit, made) for one in found for fit, made in _fits(one, shape)]
-    if fitting:
-        best = max(fit for fit, _ in fitting)
-        return [made for fit, made in fitting if fit == best][-1]
-    if found:
-        raise Unusable("invalid", _reason_of(found[-1].value, shape))
+def shaped(text: str, shape: type[S], fits: Callable[[S], bool] = lambda _: True) -> S:
+    """Return the value in `text` that fits best; of several, the last. Raises Unusable."""
+    reason, second = "", None
+    for found in json_values(text):
+        made = [one for value in found for one in _made(value, shape)]
+        ranks = [(fits(one), bool(one.model_fields_set)) for one in made]
+        best = [one for one, rank in zip(made, ranks, strict=True) if rank == max(ranks)]
+        if best and max(ranks) == (True, True):
+            return best[-1]
+        second = second or (best[-1] if best else None)
+        stated = [one.value for one in found if not one.is_among_words]
+        reason = reason or (_reason_of(stated[-1], shape) if stated else "")
+    if second is not None:
+        return second
+    if reason:
+        raise Unusable("invalid", reason)
     if has_open_fence(text):
         raise Unusable("truncated", "a fenced block is not closed")
     raise Unusable("malformed", "the answer is not JSON")
 
 
-def _fits(found: FoundValue, shape: type[S]) -> Iterator[tuple[bool, S]]:
-    """Yield the value in its shape, and whether it has a field of it; an example may have none."""
-    try:
-        made = shape.model_validate(found.value)
-    except ValidationError:
-        return
-    made.note_repairs(found.repairs)
-    yield bool(made.model_fields_set), made
+def _made(found: FoundValue, shape: type[S]) -> Iterator[S]:
+    """Yield a value in its shape, or the last one inside of it that has a field of the shape."""
+    made = [(value, one) for value in _unwrapped(found.value) for one in _validated(value, shape)]
+    named = [(value, one) for value, one in made if one.model_fields_set]
+    outer = [one for value, one in made if value is found.value]
+    best = [one for value, one in named if value is found.value] or [one for _, one in named]
+    for one in (best or outer)[-1:]:
+        one.note_repairs(found.repairs)
+        yield one
+
+
+def _validated(value: object, shape: type[S]) -> Iterator[S]:
+    with suppress(ValidationError):
+        yield shape.model_validate(value)
+
+
+def _unwrapped(value: object, depth: int = 3) -> Iterator[object]:
+    """Yield a value, then those inside of it, as calls of tools and lists of one have them."""
+    if isinstance(value, str) and value.lstrip().startswith("{") and depth < 3:
+        value = next((one.value for found in json_values(value) for one in found), None)
+    yield value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if depth and len(inner) <= WRAPPER:
+        for one in inner:
+            yield from _unwrapped(one, depth - 1)
 
 
 def _reason_of(value: object, shape: type[Shape]) -> str:

@@ -240,10 +240,17 @@ def _collectable(node: ast.ClassDef) -> bool:
 
 
 def does_something(source: str) -> bool:
-    """True if there is more in a file that parses than comments, names and values."""
-    idle = (ast.Name, ast.Constant)
-    body = parsed(source).body
-    return not all(isinstance(n, ast.Expr) and isinstance(n.value, idle) for n in body)
+    """True if there is more in a file than comments, names and values. False if it does not parse."""
+    return syntax_error(source) is None and not all(map(_is_idle, parsed(source).body))
+
+
+def _is_idle(statement: ast.stmt) -> bool:
+    """True for a statement that computes at most a value, which nothing takes."""
+    acts = ast.Call | ast.Await | ast.NamedExpr
+    return isinstance(statement, ast.Pass) or (
+        isinstance(statement, ast.Expr)
+        and not any(isinstance(node, acts) for node in ast.walk(statement))
+    )
 
 
 def public_functions(source: str) -> tuple[str, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from codetape.states import events as e
 from codetape.states import requests as r
@@ -15,11 +17,13 @@ from codetape.states.answers import (
     PatchesShape,
     PlanShape,
     ReplacementShape,
+    Shape,
     TestsShape,
     Unusable,
     VerificationShape,
     first_readable,
     read,
+    shaped,
     whole_text,
 )
 from codetape.states.constraints import check_of
@@ -37,6 +41,7 @@ from codetape.states.packages import (
 from codetape.states.patching import apply_patches
 from codetape.states.python_source import (
     defined_tests,
+    does_something,
     imported_names,
     public_functions,
     shadowed_tests,
@@ -54,6 +59,8 @@ from codetape.states.values import (
 )
 from codetape.states.verdict import verdict
 from codetape.states.weakening import weakened_source
+
+S = TypeVar("S", bound=Shape)
 
 _PYTHON = re.compile(r"\s*(?:py(?:thon)?[ -]?[\d.]*)?\s*$", re.IGNORECASE)
 """Python by any name, or no name."""
@@ -107,20 +114,25 @@ def _plan(_: r.WritePlan, answer: Answer) -> e.Event:
     try:
         plan = read(answer, PlanShape)
     except Unusable as why:
-        if why.reason != "malformed":
+        words = whole_text(answer).strip() if why.reason in WITHOUT_JSON else ""
+        if not words or _means_json(words):
             raise
-        return e.Planned(description=_words(answer), approach="", answer=answer)
+        return e.Planned(description=words, approach="", answer=answer)
     return e.Planned(
         description=plan.description, approach=plan.approach, answer=answer, repairs=plan.repairs
     )
 
 
-def _words(answer: Answer) -> str:
-    """Return the plain words of an answer. Raises Unusable for what looks like JSON that is cut."""
-    text = whole_text(answer).strip()
-    if text.startswith(("{", "[")) or any(f'"{field}"' in text for field in PlanShape.model_fields):
-        raise Unusable("malformed", "the answer is not JSON")
-    return text
+def _means_json(words: str) -> bool:
+    """True for a text that is JSON, or looks like a plan in JSON that is cut."""
+    if words.startswith(("{", "[")) or any(
+        f'"{field}"' in words for field in PlanShape.model_fields
+    ):
+        return True
+    with suppress(ValueError):
+        json.loads(words)
+        return True
+    return False
 
 
 def _constraint(request: r.ParseConstraint, answer: Answer) -> e.Event:
@@ -140,6 +152,8 @@ def _code(_: r.WriteCode, answer: Answer) -> e.Event:
     if not _PYTHON.match(shape.language):
         raise Unusable("invalid", f"language: {shape.language!r} is not python")
     source = _source(shape.code, "code", is_solution)
+    if not does_something(source):
+        raise Unusable("invalid", "code: it does nothing")
     listed = _each(requirement, not_in_library(shape.packages), "packages")
     system = _each(system_package, shape.system_packages, "system_packages")
     return e.CodeWritten(
@@ -153,27 +167,33 @@ def _code(_: r.WriteCode, answer: Answer) -> e.Event:
 
 def _code_shape(answer: Answer) -> CodeShape:
     """Read a code answer; code that came without its JSON is code all the same."""
+
+    def is_code(made: CodeShape) -> bool:
+        return does_something(python_code(made.code, is_solution))
+
+    def of_code(source: str) -> CodeShape | None:
+        return CodeShape(code=source) if is_solution(source) else None
+
+    return first_readable(answer, lambda text: _json_or_code(text, CodeShape, is_code, of_code))
+
+
+def _json_or_code(
+    text: str, shape: type[S], fits: Callable[[S], bool], of_code: Callable[[str], S | None]
+) -> S:
+    """Return the JSON in a text if it fits, else the code that stands in it beside words."""
+    made, reason = None, None
     try:
-        return read(answer, CodeShape)
+        made = shaped(text, shape, fits)
     except Unusable as why:
-        if why.reason in WITHOUT_JSON and (source := _fenced(answer, is_solution)):
-            return CodeShape(code=source)
-        raise
-
-
-def _fenced(answer: Answer, fits: Callable[[str], bool]) -> str | None:
-    """Return the code that stands in an answer beside words, if it fits."""
-
-    def read_text(text: str) -> str:
-        source = python_code(text, fits)
-        if not fits(source):
-            raise Unusable("malformed", "there is no code in it")
-        return source
-
-    try:
-        return first_readable(answer, read_text)
-    except Unusable:
-        return None
+        reason = why
+    if made and fits(made):
+        return made
+    found = of_code(python_code(text, lambda source: of_code(source) is not None))
+    if found and (reason is None or reason.reason in WITHOUT_JSON):
+        return found
+    if made:
+        return made
+    raise reason or AssertionError(shape)
 
 
 def is_solution(source: str) -> bool:
@@ -219,12 +239,14 @@ def _tests(request: r.WriteTests, answer: Answer) -> e.Event:
 
 def _tests_shape(answer: Answer) -> TestsShape:
     """Read a tests answer; a test file that came without its JSON is one all the same."""
-    try:
-        return read(answer, TestsShape)
-    except Unusable as why:
-        if why.reason in WITHOUT_JSON and (source := _fenced(answer, is_test_file)):
-            return TestsShape(test_code=source)
-        raise
+
+    def has_tests(made: TestsShape) -> bool:
+        return is_test_file(python_code(made.test_code, is_test_file))
+
+    def of_code(source: str) -> TestsShape | None:
+        return TestsShape(test_code=source) if is_test_file(source) else None
+
+    return first_readable(answer, lambda text: _json_or_code(text, TestsShape, has_tests, of_code))
 
 
 def _packages_of(source: str) -> tuple[str, ...]:

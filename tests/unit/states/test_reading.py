@@ -99,7 +99,7 @@ def test_thoughts_without_an_end_were_cut() -> None:
         ('{"description": 1, "approach": "b"}', "invalid"),
         ("[" * 100_000, "malformed"),
         ('Two:\n{"description": "a"}, {"approach": "b"}', "malformed"),
-        ('In a line: {"description": "a", "approach": "b"}', "malformed"),
+        ('{"steps": [{"description": "a", "approach": "b"}, {"desc', "malformed"),
     ],
 )
 def test_what_is_not_the_shape_says_what_is_wrong(text: str, reason: str) -> None:
@@ -134,6 +134,8 @@ PLANNED = '{"description": "a\\nb", "approach": "c"}'
         f"<think>\nPerhaps:\n```json\n{{}}\n\nNo.\n</think>\n\n{PLANNED}",
         f"Perhaps:\n{{}}\nNo.\n</think>\n{PLANNED}",
         PLANNED.replace("}", ', "more": "</think>"}'),
+        f"In a line: {PLANNED}",
+        f"<answer>{PLANNED}</answer>",
     ],
 )
 def test_json_is_found_in_what_models_put_around_it(text: str) -> None:
