@@ -138,6 +138,9 @@ KNOWN_ENDS = (None, "stop", "length", "content_filter", "tool_calls", "function_
 CUTS = ("malformed", "empty")
 """How an answer reads that was cut."""
 
+VALUES = 500
+"""Values of an answer that are looked at, the last ones."""
+
 WRAPPER = 8
 """Members that a value around an answer has at most."""
 
@@ -218,7 +221,7 @@ def shaped(text: str, shape: type[S], fits: Callable[[S], bool] = lambda _: True
     """Return the value in `text` that fits best; of several, the last. Raises Unusable."""
     reason, second = "", None
     for found in json_values(text):
-        made = [one for value in found for one in _made(value, shape)]
+        made = [one for value in found[-VALUES:] for one in _made(value, shape)]
         ranks = [(fits(one), bool(one.model_fields_set)) for one in made]
         best = [one for one, rank in zip(made, ranks, strict=True) if rank == max(ranks)]
         if best and max(ranks) == (True, True):

@@ -7,29 +7,42 @@ from __future__ import annotations
 
 import re
 
-_FINAL = re.compile(
-    r"<\|channel\|>\s*final\b[^<\n]*(?:<\|constrain\|>[^<\n]*)?<\|message\|>"  # as it is sent
-    r"|(?<=[^\s\w])assistantfinal(?:json|code)?(?=[^a-z])|(?<=[a-z\s])assistantfinal(?=[^a-z])"
+_CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<\n]*(?:<\|constrain\|>[^<\n]*)?<\|message\|>")
+_STRIPPED = re.compile(
+    r"(?<=[^\s\w])assistantfinal(?:json|code)?(?=[^a-z])|(?<=[a-z\s])assistantfinal(?=[^a-z])"
 )
-"""Where the final channel begins: with its markers, or where a server took them out."""
+"""Where the final channel begins after a server took its markers out."""
 
 _MARKED = re.compile(r"\s*(?:<\|(?:start|channel)\|>|analysis(?=\S).*?assistantfinal)", re.DOTALL)
 """The beginning of a text in channels: a name of a channel glued to its text proves it."""
 
-_MARKER = r"<\|[a-z_]{2,20}\|>|</s>|<\|?(?:end_of_turn|eot_id|im_end)\|?>"
-_ENDINGS = re.compile(rf"(?:\s*(?:{_MARKER}))+\s*$")
-_OPENINGS = re.compile(r"\s*<\|(?:im_start|start|start_header_id)\|>[^<\n]*(?:<\|[a-z_]+\|>)?\s*")
+_BARS = "[|\uff5c]"  # DeepSeek writes the wide one
+_MARKER = (
+    rf"<{_BARS}[\w\u2581]{{2,40}}{_BARS}>|</?s>|<(?:end_of_turn|eos|start_of_turn>model|bos)>"
+    r"|\[/?INST\]"
+)
+_ENDING = re.compile(rf"(?:{_MARKER})\Z")
+_OPENINGS = re.compile(
+    rf"(?:\s*(?:<{_BARS}(?:im_start|start|start_header_id){_BARS}>[^<\n]*|{_MARKER}))+\s*"
+)
 
+_NAME = r"(?:\w{1,20}[:_-])?(?:think\w{0,20}|thoughts?|reasoning\w{0,20})"
 _THOUGHTS = re.compile(
-    r"\s*(?:<(?:think|thinking|thought|thoughts|reasoning|seed:think)>|\[THINK\]|◁think▷)",
+    rf"\s*(?:<{_NAME}(?:\s[^<>\n]*)?>|\[THINK\]|◁{_NAME}▷"
+    rf"|<{_BARS}(?:START_THINKING|begin_of_thought|think){_BARS}>)",
     re.IGNORECASE,
 )
 _THOUGHTS_END = re.compile(
-    r"</(?:think|thinking|thought|thoughts|reasoning|seed:think)>|\[/THINK\]|◁/think▷",
+    rf"</{_NAME}>|\[/THINK\]|◁/{_NAME}▷"
+    rf"|<{_BARS}(?:END_THINKING|end_of_thought|/think){_BARS}>",
     re.IGNORECASE,
 )
+_OWN_LINE = re.compile(rf"^[ \t]*(?:{_THOUGHTS_END.pattern})[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _CONTENT = re.compile(r"^[ \t]*(?:`{3,}|~{3,}|\{)", re.MULTILINE)
 """The first fence or object of a text: what stands in it is content and no marker."""
+
+_TAGGED = re.compile(r"\s*<([A-Za-z][\w.:-]*)(?:[ =][^<>\n]*)?>(?P<inside>.*)</\1>\s*", re.DOTALL)
+"""A text inside of one tag."""
 
 
 class NoAnswer(ValueError):
@@ -39,31 +52,66 @@ class NoAnswer(ValueError):
 def readings(text: str) -> tuple[str, ...]:
     """Return the parts of `text` that may be the answer, the likeliest one first.
 
-    The text after the last final marker is the answer. Thoughts are left out where they stand before
-    the first fence or object; a template may have opened them outside of the text. The whole text
-    comes last, for a mark of thoughts may be part of code. Raises NoAnswer.
+    The text after the last final marker is the answer. Thoughts are left out where they stand at the
+    beginning, or before the first fence or object; a template may have opened them outside of the
+    text. A mark of thoughts after it may be part of code, so the whole text comes too. Raises NoAnswer.
     """
     if _MARKED.match(text):
-        return (_final_channel(text),)
-    text = _without_markers(text)
-    end = _THOUGHTS_END.search(text)
-    opened = _THOUGHTS.match(text)
-    if opened and not end:
-        raise NoAnswer("the answer ends among the thoughts of the model")
-    content = _CONTENT.search(text)
-    if end is None or not (opened or content is None or end.start() < content.start()):
+        return _with_inside((_final_channel(text),))
+    channels = [found for found in _CHANNEL.finditer(text) if found[1] == "final"]
+    final = (_without_markers(text[channels[-1].end() :]),) if channels else ()
+    return _with_inside((*final, *_thoughtful(_without_markers(text))))
+
+
+def _thoughtful(text: str) -> tuple[str, ...]:
+    opened = False
+    while start := _THOUGHTS.match(text):
+        if (end := _THOUGHTS_END.search(text, start.end())) is None:
+            raise NoAnswer("the answer ends among the thoughts of the model")
+        opened, text = True, _without_markers(text[end.end() :])
+    own = list(_OWN_LINE.finditer(text))
+    if own:
+        return (_without_markers(text[own[-1].end() :]), text)
+    end, content = _THOUGHTS_END.search(text), _CONTENT.search(text)
+    if opened or end is None or (content and content.start() < end.start()):
         return (text,)
-    answer = _without_markers(text[end.end() :])
-    return (answer, text) if content else (answer,)
+    after = _without_markers(text[end.end() :])
+    return (after, text) if text[end.end() :].startswith("\n") else (text, after)
+
+
+def _with_inside(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the texts, each after the text inside of the tags that hold all of it."""
+    found: list[str] = []
+    for text in texts:
+        inner = [text]
+        while len(inner) < 4 and (tagged := _TAGGED.fullmatch(inner[0])):
+            inner.insert(0, _plain(tagged["inside"]))
+        found += inner
+    return tuple(dict.fromkeys(found))
+
+
+def _plain(inside: str) -> str:
+    """Return the text inside of a tag, without what XML puts around it."""
+    text = inside.strip()
+    if text.startswith("<![CDATA[") and text.endswith("]]>"):
+        text = text[9:-3]
+    return text.strip("\n")
 
 
 def _final_channel(text: str) -> str:
-    found = list(_FINAL.finditer(text))
+    """Return the text of the final channel, or of the last one that is no analysis."""
+    channels = [found for found in _CHANNEL.finditer(text) if found[1] != "analysis"]
+    named = [found for found in channels if found[1] == "final"] or channels
+    found = (named or list(_STRIPPED.finditer(text)))[-1:]
     if not found:
         raise NoAnswer("the answer ends before its final channel")
-    return _without_markers(text[found[-1].end() :])
+    return _without_markers(text[found[0].end() :])
 
 
 def _without_markers(text: str) -> str:
     """Return a text without the marks of a chat format around it."""
-    return _ENDINGS.sub("", _OPENINGS.sub("", text, count=1) if _OPENINGS.match(text) else text)
+    if opening := _OPENINGS.match(text):
+        text = text[opening.end() :]
+    while ending := _ENDING.search(text.rstrip()[-60:]):
+        text = text.rstrip()[: -len(ending[0])]
+    return text

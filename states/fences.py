@@ -37,6 +37,12 @@ TYPOGRAPHY = str.maketrans(
 )
 """Characters of word processors, and what they are in code."""
 
+MARKS = 1_000
+"""Marks that are looked at; of more, the first and the last ones."""
+
+PAIR = 200
+"""The work that a block is, however short it is, in characters."""
+
 T = TypeVar("T")
 
 
@@ -140,7 +146,7 @@ def read_blocks(text: str, read: Callable[[str], T | None]) -> list[tuple[Block,
         at = bisect_right(found, first.start, key=lambda one: one[0].start)
         if at and found[at - 1][0].end > first.start:
             continue
-        if (left := left - max(0, last.stop - first.body)) < 0:
+        if (left := left - PAIR - max(0, last.stop - first.body)) < 0:
             break
         block = _block(text, first, last)
         if (value := read(block.text)) is not None:
@@ -179,7 +185,10 @@ def _pairs(marks: list[_Mark]) -> list[tuple[_Mark, _Mark]]:
 
 
 def _marks(text: str) -> list[_Mark]:
-    return [_mark(found) for found in _MARK.finditer(text)]
+    found = list(_MARK.finditer(text))
+    if len(found) > MARKS:
+        found = found[: MARKS // 2] + found[-MARKS // 2 :]
+    return [_mark(one) for one in found]
 
 
 def _mark(found: re.Match[str]) -> _Mark:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from codetape.states.fences import WORK, open_block, read_blocks
+from codetape.states.fences import PAIR, WORK, open_block, read_blocks
 from codetape.states.python_source import parsed
 from codetape.states.texts import storable
 
@@ -117,11 +117,11 @@ def _decoded(
             read, end = _DECODER.raw_decode(text, start)
             value = storable(read)
         except json.JSONDecodeError as error:
-            left -= error.pos - start
+            left -= error.pos - start + PAIR
         except (ValueError, RecursionError):
             left -= 10_000
         else:
-            left -= end - start
+            left -= end - start + PAIR
             if stands(text, start, end):
                 yield FoundValue(value, start, end)
                 at = end
