@@ -45,6 +45,10 @@ _TAGGED = re.compile(r"\s*<([A-Za-z][\w.:-]*)(?:[ =][^<>\n]*)?>(?P<inside>.*)</\
 """A text inside of one tag."""
 
 
+MARKERS = 4
+"""Final markers that are tried, the last ones."""
+
+
 class NoAnswer(ValueError):
     """A text that ends among the thoughts of the model."""
 
@@ -57,7 +61,7 @@ def readings(text: str) -> tuple[str, ...]:
     text. A mark of thoughts after it may be part of code, so the whole text comes too. Raises NoAnswer.
     """
     if _MARKED.match(text):
-        return _with_inside((_final_channel(text),))
+        return _with_inside(_final_channels(text))
     channels = [found for found in _CHANNEL.finditer(text) if found[1] == "final"]
     final = (_without_markers(text[channels[-1].end() :]),) if channels else ()
     return _with_inside((*final, *_thoughtful(_without_markers(text))))
@@ -98,14 +102,17 @@ def _plain(inside: str) -> str:
     return text.strip("\n")
 
 
-def _final_channel(text: str) -> str:
-    """Return the text of the final channel, or of the last one that is no analysis."""
+def _final_channels(text: str) -> tuple[str, ...]:
+    """Return the text after the last final marker, or after the last of one that is no analysis.
+
+    A marker may be part of code; so the texts after the ones before it come too.
+    """
     channels = [found for found in _CHANNEL.finditer(text) if found[1] != "analysis"]
     named = [found for found in channels if found[1] == "final"] or channels
-    found = (named or list(_STRIPPED.finditer(text)))[-1:]
+    found = named or list(_STRIPPED.finditer(text))
     if not found:
         raise NoAnswer("the answer ends before its final channel")
-    return _without_markers(text[found[0].end() :])
+    return tuple(_without_markers(text[one.end() :]) for one in reversed(found[-MARKERS:]))
 
 
 def _without_markers(text: str) -> str:

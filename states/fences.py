@@ -92,13 +92,17 @@ def python_code(text: str, fits: Callable[[str], bool] = lambda _: True) -> str:
     at a line of at least as many marks of its kind, so a block may hold shorter fences; because models
     do nest fences of equal length, later closing lines are tried too. A block that fits goes before
     one that does not, one that is called Python before data that parses, and a whole before an
-    excerpt of it. Of several that are left the last one is the answer.
+    excerpt of it. Of several that are left the last one is the answer. What does not parse for the
+    characters of a word processor is read without them.
     """
     stripped = lines_ended(text).strip("\n")
     if syntax_error(stripped) is None:
         return stripped
     found = [block for block, _ in read_blocks(stripped, _parsing)]
-    return _chosen(found, fits).text if found else stripped
+    if found:
+        return _chosen(found, fits).text
+    plain = plain_code(stripped)
+    return stripped if plain == stripped else python_code(plain, fits)
 
 
 def plain_code(text: str) -> str:

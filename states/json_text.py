@@ -40,6 +40,10 @@ HARMLESS = (
 LENIENT = "JSON with a fault of form was read leniently"
 PYTHON = "a dictionary of Python was read as JSON"
 
+SMART = "quotes of a word processor were read as those of JSON"
+
+_SMART_OPENING = re.compile("(?<=[{\\[,:])(\\s*)[\u201c\u201e\u2018]")
+_SMART_CLOSING = re.compile("[\u201d\u201c\u2019](?=\\s*[,:}\\]])")
 _SENTINEL = "\n[0]"
 """A value after a text: what was cut takes it in, a whole one stands beside it."""
 _BESIDE = "The parser returned early"
@@ -154,7 +158,7 @@ class _Lenient:
             return None
         self._left = left
         try:
-            return _of_python(text) or _repaired(text)
+            return _of_python(text) or _with_straight_quotes(text) or _repaired(text)
         except (ValueError, RecursionError):
             return None
 
@@ -178,6 +182,13 @@ def _of_python(text: str) -> Read | None:
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         return None
     return (storable(value), (PYTHON,)) if isinstance(value, dict) else None
+
+
+def _with_straight_quotes(text: str) -> Read | None:
+    """Return a value whose quotes are those of a word processor where JSON has its own."""
+    straight = _SMART_OPENING.sub(r'\1"', _SMART_CLOSING.sub('"', text))
+    read = _strict(straight) if straight != text else None
+    return (read[0], (LENIENT, SMART)) if read else None
 
 
 def _repaired(text: str) -> Read | None:
