@@ -194,9 +194,10 @@ def first_readable(answer: Answer, read_text: Callable[[str], T]) -> T:
     raise first
 
 
-def whole_text(answer: Answer) -> str:
-    """Return the likeliest part of an answer that is not cut, refused or empty. Raises Unusable."""
-    return _readings(answer)[0]
+def whole_text(answer: Answer, fits: Callable[[str], bool] = lambda _: True) -> str:
+    """Return the likeliest part of an answer that fits, or else the likeliest. Raises Unusable."""
+    texts = _readings(answer)
+    return next(filter(fits, texts), texts[0])
 
 
 def _readings(answer: Answer) -> tuple[str, ...]:

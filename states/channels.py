@@ -62,9 +62,15 @@ def readings(text: str) -> tuple[str, ...]:
     """
     if _MARKED.match(text):
         return _with_inside(_final_channels(text))
-    channels = [found for found in _CHANNEL.finditer(text) if found[1] == "final"]
+    channels = [found for found in _CHANNEL.finditer(text) if _begins_final(text, found)]
     final = (_without_markers(text[channels[-1].end() :]),) if channels else ()
     return _with_inside((*final, *_thoughtful(_without_markers(text))))
+
+
+def _begins_final(text: str, channel: re.Match[str]) -> bool:
+    """True for a final channel that follows the end of another; in code it stands in quotes."""
+    before = text[max(0, channel.start() - 60) : channel.start()].rstrip()
+    return channel[1] == "final" and before.endswith(("|>", "assistant"))
 
 
 def _thoughtful(text: str) -> tuple[str, ...]:

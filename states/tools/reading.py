@@ -68,7 +68,7 @@ def _uncut(text: str, is_code: bool) -> None:
 
 def _read(request: q.AskPersona | q.FixCode | q.WriteHarness, answer: Answer) -> e.Event:
     try:
-        text = whole_text(answer)
+        text = whole_text(answer, lambda part: code_in(part) is not None)
         match request:
             case q.AskPersona():
                 return _finding(request, text, answer)
