@@ -7,15 +7,17 @@ an answer is validated here either way.
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic_core import ErrorDetails
 
-from codetape.states.fences import fenced_blocks, has_open_fence
-from codetape.states.texts import storable
+from codetape.states.channels import NoAnswer, readings
+from codetape.states.fences import has_open_fence, lines_ended
+from codetape.states.json_text import FoundValue, json_values
 from codetape.states.values import Answer
 
 
@@ -37,6 +39,17 @@ class Shape(BaseModel):
     """Base of the shapes; fields that we did not ask for are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+    _repairs: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """What a lenient reader changed in the form of the answer."""
+        return self._repairs
+
+    def note_repairs(self, repairs: tuple[str, ...]) -> None:
+        """Keep what was repaired; it is no part of the value."""
+        self._repairs = repairs
 
 
 class PlanShape(Shape):
@@ -118,8 +131,18 @@ SHAPES: dict[str, type[Shape]] = {
 REFUSAL = "the model refused: "
 """How an adapter's note begins that says in which words a model refused."""
 
-_OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
-_DECODER = json.JSONDecoder(strict=False)
+
+KNOWN_ENDS = (None, "stop", "length", "content_filter", "tool_calls", "function_call")
+"""Reasons why an answer ended; None was not told."""
+
+CUTS = ("malformed", "empty")
+"""How an answer reads that was cut."""
+
+VALUES = 500
+"""Values of an answer that are looked at, the last ones."""
+
+WRAPPER = 8
+"""Members that a value around an answer has at most."""
 
 
 class Unusable(Exception):
@@ -142,6 +165,7 @@ def schema_text(kind: str) -> str:
 
 
 S = TypeVar("S", bound=Shape)
+T = TypeVar("T")
 
 
 def read(answer: Answer, shape: type[S]) -> S:
@@ -149,64 +173,105 @@ def read(answer: Answer, shape: type[S]) -> S:
 
     The finish reason is looked at before the text: a cut answer is cut, whatever it looks like.
     """
-    text = whole_text(answer)
-    try:
-        return shape.model_validate(json_object(text))
-    except ValidationError as error:
-        raise Unusable("invalid", _in_words(error)) from error
+    return first_readable(answer, lambda text: shaped(text, shape))
 
 
-def whole_text(answer: Answer) -> str:
-    """Return the text of an answer that is neither cut nor refused nor empty. Raises Unusable.
+def first_readable(answer: Answer, read_text: Callable[[str], T]) -> T:
+    """Return what the likeliest part of an answer that can be read says. Raises Unusable.
 
-    What a model thinks aloud before it answers, as some servers pass it on, is no part of it.
+    The reason is that of the likeliest part, if none can be read. An answer that ended for a reason
+    that is unknown, and can't be read, was cut.
     """
+    first: Unusable | None = None
+    for text in _readings(answer):
+        try:
+            return read_text(text)
+        except Unusable as why:
+            first = first or why
+    assert first is not None, "an answer has a part, or there is a reason for it"
+    if answer.finish_reason not in KNOWN_ENDS and first.reason in CUTS:
+        raise Unusable("truncated", f"the answer ended with {answer.finish_reason!r}") from None
+    raise first
+
+
+def whole_text(answer: Answer, fits: Callable[[str], bool] = lambda _: True) -> str:
+    """Return the likeliest part of an answer that fits, or else the likeliest. Raises Unusable."""
+    texts = _readings(answer)
+    return next(filter(fits, texts), texts[0])
+
+
+def _readings(answer: Answer) -> tuple[str, ...]:
     if answer.finish_reason == "length":
         raise Unusable("truncated", "the answer was cut at the limit of its length")
     if answer.finish_reason == "content_filter":
         raise Unusable("refused", "the provider's filter withheld the answer")
-    text = _without_thoughts(answer.text or "")
-    if text.strip():
-        return text
+    try:
+        texts = tuple(filter(str.strip, readings(lines_ended(answer.text or ""))))
+    except NoAnswer as why:
+        raise Unusable("truncated", str(why)) from None
+    if texts:
+        return texts
     if refusal := next((note for note in answer.notes if note.startswith(REFUSAL)), None):
         raise Unusable("refused", refusal)
+    if answer.finish_reason not in KNOWN_ENDS:
+        raise Unusable("truncated", f"the answer ended with {answer.finish_reason!r}")
     raise Unusable("empty", "the answer has no text")
 
 
-def _without_thoughts(text: str) -> str:
-    """Templates of some models open the thoughts themselves, so that only their end is in the text."""
-    thoughts, end, rest = text.partition("</think>")
-    if end and not thoughts.lstrip().startswith(("{", "`", "~")):
-        return rest
-    if text.lstrip().startswith("<think>"):
-        raise Unusable("truncated", "the answer ends among the thoughts of the model")
-    return text
-
-
-def json_object(text: str) -> object:
-    """Return the JSON in `text`: the text itself, the longest fenced block that is JSON, or an object
-    that stands on lines of its own between words."""
-    for candidate in sorted({text.strip(), *fenced_blocks(text)}, key=lambda t: (-len(t), t)):
-        try:
-            return storable(json.loads(candidate, strict=False))
-        except (ValueError, RecursionError):
-            continue
+def shaped(text: str, shape: type[S], fits: Callable[[S], bool] = lambda _: True) -> S:
+    """Return the value in `text` that fits best; of several, the last. Raises Unusable."""
+    reason, second = "", None
+    for found in json_values(text):
+        made = [one for value in found[-VALUES:] for one in _made(value, shape)]
+        ranks = [(fits(one), bool(one.model_fields_set)) for one in made]
+        best = [one for one, rank in zip(made, ranks, strict=True) if rank == max(ranks)]
+        if best and max(ranks) == (True, True):
+            return best[-1]
+        second = second or (best[-1] if best else None)
+        stated = [one.value for one in found if not one.is_among_words]
+        reason = reason or (_reason_of(stated[-1], shape) if stated else "")
+    if second is not None:
+        return second
+    if reason:
+        raise Unusable("invalid", reason)
     if has_open_fence(text):
         raise Unusable("truncated", "a fenced block is not closed")
-    return _between_words(text)
+    raise Unusable("malformed", "the answer is not JSON")
 
 
-def _between_words(text: str) -> object:
-    """The first object of the text, if its lines hold nothing else. Raises Unusable."""
-    opening = _OBJECT.search(text)
+def _made(found: FoundValue, shape: type[S]) -> Iterator[S]:
+    """Yield a value in its shape, or the last one inside of it that has a field of the shape."""
+    made = [(value, one) for value in _unwrapped(found.value) for one in _validated(value, shape)]
+    named = [(value, one) for value, one in made if one.model_fields_set]
+    outer = [one for value, one in made if value is found.value]
+    best = [one for value, one in named if value is found.value] or [one for _, one in named]
+    for one in (best or outer)[-1:]:
+        one.note_repairs(found.repairs)
+        yield one
+
+
+def _validated(value: object, shape: type[S]) -> Iterator[S]:
+    with suppress(ValidationError):
+        yield shape.model_validate(value)
+
+
+def _unwrapped(value: object, depth: int = 3) -> Iterator[object]:
+    """Yield a value, then those inside of it, as calls of tools and lists of one have them."""
+    if isinstance(value, str) and value.lstrip().startswith("{") and depth < 3:
+        value = next((one.value for found in json_values(value) for one in found), None)
+    yield value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if depth and len(inner) <= WRAPPER:
+        for one in inner:
+            yield from _unwrapped(one, depth - 1)
+
+
+def _reason_of(value: object, shape: type[Shape]) -> str:
     try:
-        found, end = _DECODER.raw_decode(text, opening.end() - 1 if opening else len(text))
-        value = storable(found)
-    except (ValueError, RecursionError):
-        value, end = None, 0
-    if not value or text[end:].partition("\n")[0].strip():
-        raise Unusable("malformed", "the answer is not JSON")
-    return value
+        shape.model_validate(value)
+    except ValidationError as error:
+        return _in_words(error)
+    return ""
 
 
 def _in_words(error: ValidationError) -> str:

@@ -32,7 +32,9 @@ def diagnosed(
         system_packages=tuple(sorted(set(_valid(system_package, shape.needs_system_packages)))),
         commands=tuple(dict.fromkeys(c for c in shape.needs_additional_commands if c.strip())),
     )
-    return e.Diagnosed(by="model", failures=labelled, needs=needs, answer=answer)
+    return e.Diagnosed(
+        by="model", failures=labelled, needs=needs, answer=answer, repairs=shape.repairs
+    )
 
 
 def _labelled(failure: Failure, findings: list[FailureShape]) -> Failure:

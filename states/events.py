@@ -50,9 +50,13 @@ class Event(Value):
 
 
 class Answered(Event):
-    """Base of the events that a model's answer brought."""
+    """Base of the events that a model's answer brought.
+
+    `repairs` tell what a lenient reader changed in the form of the answer.
+    """
 
     answer: Answer
+    repairs: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> Outcome | None:
@@ -305,6 +309,7 @@ class Diagnosed(Event):
     failures: tuple[Failure, ...]
     needs: Needs = Needs()
     answer: Answer | None = None
+    repairs: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> Outcome | None:

@@ -245,16 +245,27 @@ def _collectable(node: ast.ClassDef) -> bool:
 
 
 def does_something(source: str) -> bool:
-    """True if there is more in a file that parses than comments, names and values."""
-    idle = (ast.Name, ast.Constant)
-    body = parsed(source).body
-    return not all(isinstance(n, ast.Expr) and isinstance(n.value, idle) for n in body)
+    """True if there is more in a file than comments, names and values. False if it does not parse."""
+    return syntax_error(source) is None and not all(map(_is_idle, parsed(source).body))
+
+
+def _is_idle(statement: ast.stmt) -> bool:
+    """True for a statement that computes at most a value, which nothing takes."""
+    acts = ast.Call | ast.Await | ast.NamedExpr
+    return isinstance(statement, ast.Pass) or (
+        isinstance(statement, ast.Expr)
+        and not any(isinstance(node, acts) for node in ast.walk(statement))
+    )
 
 
 def public_functions(source: str) -> tuple[str, ...]:
     """Return the names of the module-level functions and classes, private ones left out."""
+    return tuple(name for name in defined_names(source) if not name.startswith("_"))
+
+
+def defined_names(source: str) -> tuple[str, ...]:
+    """Return the names of all module-level functions and classes. Empty if it does not parse."""
     if syntax_error(source) is not None:
         return ()
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    names = [node.name for node in parsed(source).body if isinstance(node, kinds)]
-    return tuple(name for name in names if not name.startswith("_"))
+    return tuple(node.name for node in parsed(source).body if isinstance(node, kinds))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from codetape.states import events as e
 from codetape.states import requests as r
@@ -15,10 +17,13 @@ from codetape.states.answers import (
     PatchesShape,
     PlanShape,
     ReplacementShape,
+    Shape,
     TestsShape,
     Unusable,
     VerificationShape,
+    first_readable,
     read,
+    shaped,
     whole_text,
 )
 from codetape.states.constraints import check_of
@@ -36,6 +41,7 @@ from codetape.states.packages import (
 from codetape.states.patching import apply_patches
 from codetape.states.python_source import (
     defined_tests,
+    does_something,
     imported_names,
     public_functions,
     shadowed_tests,
@@ -54,8 +60,13 @@ from codetape.states.values import (
 from codetape.states.verdict import verdict
 from codetape.states.weakening import weakened_source
 
+S = TypeVar("S", bound=Shape)
+
 _PYTHON = re.compile(r"\s*(?:py(?:thon)?[ -]?[\d.]*)?\s*$", re.IGNORECASE)
 """Python by any name, or no name."""
+
+WITHOUT_JSON = ("malformed", "invalid")
+"""Reasons why an answer has no JSON of its shape: the code may stand beside words, or an example."""
 
 REJECTING = frozenset(
     [
@@ -100,24 +111,49 @@ def _read(request: r.ModelRequest, answer: Answer) -> e.Event:
 
 
 def _plan(_: r.WritePlan, answer: Answer) -> e.Event:
-    plan = read(answer, PlanShape)
-    return e.Planned(description=plan.description, approach=plan.approach, answer=answer)
+    try:
+        plan = read(answer, PlanShape)
+    except Unusable as why:
+        words = whole_text(answer).strip() if why.reason in WITHOUT_JSON else ""
+        if not words or _means_json(words):
+            raise
+        return e.Planned(description=words, approach="", answer=answer)
+    return e.Planned(
+        description=plan.description, approach=plan.approach, answer=answer, repairs=plan.repairs
+    )
+
+
+def _means_json(words: str) -> bool:
+    """True for a text that is JSON, or looks like a plan in JSON that is cut."""
+    if words.startswith(("{", "[")) or any(
+        f'"{field}"' in words for field in PlanShape.model_fields
+    ):
+        return True
+    with suppress(ValueError):
+        json.loads(words)
+        return True
+    return False
 
 
 def _constraint(request: r.ParseConstraint, answer: Answer) -> e.Event:
     try:
-        check = check_of(request.constraint, read(answer, ConstraintShape), request.columns)
+        shape = read(answer, ConstraintShape)
+        check = check_of(request.constraint, shape, request.columns)
     except Unusable as why:
         text = request.constraint
         return e.ConstraintParsed(constraint=text, unread=str(why), answer=answer)
-    return e.ConstraintParsed(constraint=request.constraint, check=check, answer=answer)
+    return e.ConstraintParsed(
+        constraint=request.constraint, check=check, answer=answer, repairs=shape.repairs
+    )
 
 
 def _code(_: r.WriteCode, answer: Answer) -> e.Event:
     shape = _code_shape(answer)
     if not _PYTHON.match(shape.language):
         raise Unusable("invalid", f"language: {shape.language!r} is not python")
-    source = _source(shape.code, "code")
+    source = _source(shape.code, "code", is_solution)
+    if not does_something(source):
+        raise Unusable("invalid", "code: it does nothing")
     listed = _each(requirement, not_in_library(shape.packages), "packages")
     system = _each(system_package, shape.system_packages, "system_packages")
     return e.CodeWritten(
@@ -125,22 +161,53 @@ def _code(_: r.WriteCode, answer: Answer) -> e.Event:
         packages=merged((*listed, *distributions_of(imported_names(source)))),
         system_packages=tuple(sorted(set(system))),
         answer=answer,
+        repairs=shape.repairs,
     )
 
 
 def _code_shape(answer: Answer) -> CodeShape:
     """Read a code answer; code that came without its JSON is code all the same."""
+
+    def is_code(made: CodeShape) -> bool:
+        return does_something(python_code(made.code, is_solution))
+
+    def of_code(source: str) -> CodeShape | None:
+        return CodeShape(code=source) if is_solution(source) else None
+
+    return first_readable(answer, lambda text: _json_or_code(text, CodeShape, is_code, of_code))
+
+
+def _json_or_code(
+    text: str, shape: type[S], fits: Callable[[S], bool], of_code: Callable[[str], S | None]
+) -> S:
+    """Return the JSON in a text if it fits, else the code that stands in it beside words."""
+    made, reason = None, None
     try:
-        return read(answer, CodeShape)
+        made = shaped(text, shape, fits)
     except Unusable as why:
-        source = python_code(answer.text or "")
-        if why.reason == "malformed" and public_functions(source):
-            return CodeShape(code=source)
-        raise
+        reason = why
+    if made and fits(made):
+        return made
+    found = of_code(python_code(text, lambda source: of_code(source) is not None))
+    if found and (reason is None or reason.reason in WITHOUT_JSON):
+        return found
+    if made:
+        return made
+    raise reason or AssertionError(shape)
 
 
-def _source(text: str, field: str) -> str:
-    source = python_code(text)
+def is_solution(source: str) -> bool:
+    """True for code that defines something and is no file of tests."""
+    return bool(public_functions(source)) and not defined_tests(source)
+
+
+def is_test_file(source: str) -> bool:
+    """True for a file that defines tests, or may."""
+    return syntax_error(source) is None and may_define_tests(source)
+
+
+def _source(text: str, field: str, fits: Callable[[str], bool]) -> str:
+    source = python_code(text, fits)
     if not source.strip():
         raise Unusable("empty", f"{field}: there is no code in it")
     if problem := syntax_error(source):
@@ -156,7 +223,8 @@ def _each(check: Callable[[str], str], names: list[str], field: str) -> list[str
 
 
 def _tests(request: r.WriteTests, answer: Answer) -> e.Event:
-    source = _source(_test_code(answer), "test_code")
+    shape = _tests_shape(answer)
+    source = _source(shape.test_code, "test_code", is_test_file)
     if not may_define_tests(source):
         raise Unusable("invalid", "test_code: it defines no test function")
     if twice := shadowed_tests(source):
@@ -164,18 +232,21 @@ def _tests(request: r.WriteTests, answer: Answer) -> e.Event:
         raise Unusable("invalid", f"test_code: {why}")
     if weaker := weakened_source(request.previous, source):
         raise Unusable("invalid", f"test_code: {'; '.join(weaker)}")
-    return e.TestsWritten(source=source, packages=_packages_of(source), answer=answer)
+    return e.TestsWritten(
+        source=source, packages=_packages_of(source), answer=answer, repairs=shape.repairs
+    )
 
 
-def _test_code(answer: Answer) -> str:
+def _tests_shape(answer: Answer) -> TestsShape:
     """Read a tests answer; a test file that came without its JSON is one all the same."""
-    try:
-        return read(answer, TestsShape).test_code
-    except Unusable as why:
-        source = python_code(whole_text(answer))
-        if why.reason == "malformed" and defined_tests(source):
-            return source
-        raise
+
+    def has_tests(made: TestsShape) -> bool:
+        return is_test_file(python_code(made.test_code, is_test_file))
+
+    def of_code(source: str) -> TestsShape | None:
+        return TestsShape(test_code=source) if is_test_file(source) else None
+
+    return first_readable(answer, lambda text: _json_or_code(text, TestsShape, has_tests, of_code))
 
 
 def _packages_of(source: str) -> tuple[str, ...]:
@@ -188,7 +259,7 @@ def _patches(request: r.PatchTests, answer: Answer) -> e.Event:
     result = apply_patches(request.source, pairs, request.failing)
     if not result.patched:
         reasons = result.refused or ("The answer has no patch.",)
-        return e.PatchRefused(reasons=reasons, answer=answer)
+        return e.PatchRefused(reasons=reasons, answer=answer, repairs=shape.repairs)
     left = sorted({test.partition("[")[0] for test in request.failing} - set(result.patched))
     return e.TestsPatched(
         source=result.source,
@@ -197,6 +268,7 @@ def _patches(request: r.PatchTests, answer: Answer) -> e.Event:
         unpatched=tuple(left),
         refused=result.refused,
         answer=answer,
+        repairs=shape.repairs,
     )
 
 
@@ -207,7 +279,7 @@ def _verified(event: type[e.FixesVerified | e.PatchesVerified]) -> Callable[...,
         except Unusable as why:
             return event(unread=str(why), answer=answer)
         missing = () if shape.all_fixes_applied else tuple(shape.missing_fixes) or request.fixes
-        return event(missing=missing, answer=answer)
+        return event(missing=missing, answer=answer, repairs=shape.repairs)
 
     return read_verification
 
@@ -215,11 +287,14 @@ def _verified(event: type[e.FixesVerified | e.PatchesVerified]) -> Callable[...,
 def _replacement(request: r.ReplacePackage, answer: Answer) -> e.Event:
     check = system_package if request.system else requirement
     try:
-        named = read(answer, ReplacementShape).replacement
+        shape = read(answer, ReplacementShape)
+        named = shape.replacement
         other = check(named) if named and named.strip() else None
     except (Unusable, ValueError) as why:
         return e.PackageReplaced(rejected=request.rejected, unread=str(why), answer=answer)
-    return e.PackageReplaced(rejected=request.rejected, replacement=other, answer=answer)
+    return e.PackageReplaced(
+        rejected=request.rejected, replacement=other, answer=answer, repairs=shape.repairs
+    )
 
 
 def _diagnosis(request: r.Diagnose, answer: Answer) -> e.Event:

@@ -181,9 +181,9 @@ def _words(chain: tuple[BaseException, ...], reason: str) -> str:
     if hung_up := next(filter(None, map(_HUNG_UP.get, names)), None):
         return hung_up
     text = _text(chain, inside=reason == "connection" or bool(_names(chain) & _LOOP))
-    if said := _told(_first(chain, "body")) or _told(_json_in(text)):
-        return _OURS.sub("", said).strip() or names[0]
-    words = _OURS.sub("", text.partition(" Original exception: ")[0]).strip() or names[0]
+    said = _told(_first(chain, "body")) or _told(_json_in(text))
+    told = said or text.partition(" Original exception: ")[0]
+    words = _OURS.sub("", told).strip() or names[0]
     return f"{words}: is the address of the server right?" if reason == "not_found" else words
 
 

@@ -18,7 +18,14 @@ from typing import Any
 
 from codetape.adapters.aside import aside
 from codetape.adapters.llm import failures, quirks
-from codetape.adapters.llm.reading import NotStreamed, Reading, read_stream, read_whole
+from codetape.adapters.llm.reading import (
+    NotStreamed,
+    Reading,
+    read_received,
+    read_stream,
+    read_whole,
+)
+from codetape.adapters.llm.received import Received
 from codetape.engine.ports import LlmError
 from codetape.states.answers import REFUSAL
 from codetape.states.job import Price
@@ -147,6 +154,7 @@ class LiteLlm:
                 known.learn(refused)
             else:
                 notes = known.notes(wanted) + exchange.notes(sent, requests)
+                notes += reading.notes
                 return exchange.answer(reading, notes)
         raise AssertionError(wanted)  # each turn leaves out one member, or renames it once
 
@@ -221,10 +229,16 @@ class _Exchange:
             await stream.aclose()
 
     async def _ask_whole(self, request: dict[str, Any]) -> Reading:
+        received = Received()
         try:
-            return read_whole(await self._litellm.acompletion(**request))
-        except self._litellm.exceptions.InternalServerError as error:
-            if "Invalid response object" in str(error):
+            response = await self._litellm.acompletion(**request, logger_fn=received.keep)
+            return read_whole(response, received)
+        except Exception as error:
+            if "Invalid response object" not in str(error):
+                raise
+            if received.pieces is not None:
+                return read_received(received, self._litellm.Usage)
+            if isinstance(error, self._litellm.exceptions.InternalServerError):
                 return Reading()  # a choice without a message: LiteLLM trips over it
             raise
 

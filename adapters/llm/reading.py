@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from codetape.adapters.llm.received import Received
 from codetape.engine.ports import LlmError
 from codetape.states.values import CallFailure, Usage
 
@@ -41,6 +42,7 @@ class Reading:
     model: str | None = None
     request_id: str | None = None
     media_type: str = ""
+    received: Received = field(default_factory=Received)
     began: bool = False  # something came that is not of LiteLLM's own making
     chosen: bool = False  # … and there was a choice in it
 
@@ -57,6 +59,12 @@ class Reading:
             input_tokens=_at_least(1, asked),
             output_tokens=_at_least(1 if self.text else 0, answered),
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The kinds of the parts that are no text, and so no part of the answer."""
+        kinds = ", ".join(self.received.kinds)
+        return (f"parts of the answer that are no text were left out: {kinds}",) if kinds else ()
 
     def take(self, response: Part) -> None:
         """Take a chunk of a stream, or a whole response."""
@@ -80,7 +88,9 @@ class Reading:
         part = getattr(choice, "delta", None) or getattr(choice, "message", None)
         self.pieces.append(getattr(part, "content", None) or "")
         self.refusals.append(getattr(part, "refusal", None) or "")
-        self.finish_reason = choice.finish_reason or self.finish_reason
+        fields = getattr(choice, "provider_specific_fields", None) or {}
+        end = self.received.end(choice.finish_reason, fields.get("native_finish_reason"))
+        self.finish_reason = end or self.finish_reason
         self.began = self.began or bool(self.text)
         self.chosen = True
 
@@ -89,14 +99,31 @@ def _at_least(least: int, count: int | None) -> int | None:
     return None if count is None or count < least else count
 
 
-def read_whole(response: Part) -> Reading:
+def read_whole(response: Part, received: Received | None = None) -> Reading:
     """Read an answer that came in one piece."""
-    reading = Reading(began=True, model=response.model)
+    received = received or Received()
+    reading = Reading(began=True, model=response.model, received=received)
     reading.take(response)
+    reading.pieces = received.pieces or reading.pieces
     usage = getattr(response, "usage", None)
     if usage is not None and usage.total_tokens:  # all zeros is LiteLLM's way to say unknown
         reading.counted = usage
     return reading
+
+
+def read_received(received: Received, usage_of: Callable[..., Any]) -> Reading:
+    """Read a whole answer that LiteLLM could not read: its content is a list without a text."""
+    told = received.whole
+    usage = told.get("usage")
+    return Reading(
+        pieces=received.pieces or [],
+        finish_reason=received.end("stop" if received.finish_reason else None),
+        counted=usage_of(**usage) if isinstance(usage, dict) else None,
+        model=told.get("model"),
+        request_id=told.get("id"),
+        received=received,
+        began=True,
+    )
 
 
 async def read_stream(stream: Stream, idle: float) -> Reading:
@@ -105,6 +132,7 @@ async def read_stream(stream: Stream, idle: float) -> Reading:
     Raises LlmError (silent, or over before it began), NotStreamed, and what LiteLLM raises.
     """
     reading = Reading()
+    reading.received.watch(stream)
     try:
         await _read(stream, idle, reading)
     except Exception as error:

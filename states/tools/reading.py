@@ -46,11 +46,11 @@ def interpret(request: r.Request, outcome: Outcome) -> e.Event:
 
 
 def code_in(text: str) -> str | None:
-    """Return the largest fenced block that is Python, or the text itself if it is, or None.
+    """Return the fenced block that is the solution, or the text itself if it is code, or None.
 
     A word parses, too: code is what defines a function, imports something, or is called Python.
     """
-    source = python_code(text)
+    source = python_code(text, reading.is_solution)
     if syntax_error(source) or not (
         public_functions(source)
         or imported_names(source)
@@ -68,7 +68,7 @@ def _uncut(text: str, is_code: bool) -> None:
 
 def _read(request: q.AskPersona | q.FixCode | q.WriteHarness, answer: Answer) -> e.Event:
     try:
-        text = whole_text(answer)
+        text = whole_text(answer, lambda part: code_in(part) is not None)
         match request:
             case q.AskPersona():
                 return _finding(request, text, answer)

@@ -23,9 +23,9 @@ from codetape.engine.chain import GENESIS, chained
 from codetape.engine.ports import EventStore, StoredEvent
 from codetape.replay.export import FORMAT
 from codetape.replay.imports import BadTapeFile, read_tape_file
-from codetape.states.answers import json_object
+from codetape.states.answers import PlanShape, Unusable, read
 from codetape.states.python_source import defined_tests, syntax_error
-from codetape.states.values import canonical
+from codetape.states.values import Answer, canonical
 from tests.support.sessions import HAPPY, ID, JOB, play
 
 DEEP = 600
@@ -208,12 +208,9 @@ def test_15_a_deep_value_is_bounded_at_the_boundary() -> None:
 
 @pytest.mark.parametrize("depth", [DEEP, 900, 5_000])
 def test_15_a_deep_answer_is_unusable(depth: int) -> None:
-    from codetape.states.answers import Unusable
-
-    with pytest.raises(Unusable):
-        json_object("[" * depth + "]" * depth)
-    with pytest.raises(Unusable):
-        json_object("Here:\n" + '{"a":' * depth + "1" + "}" * depth)
+    for text in ("[" * depth + "]" * depth, "Here:\n" + '{"a":' * depth + "1" + "}" * depth):
+        with pytest.raises(Unusable):
+            read(Answer(text=text, finish_reason="stop"), PlanShape)
 
 
 @pytest.mark.parametrize("terms", [500, 5_000, 50_000])

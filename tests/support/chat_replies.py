@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,9 +19,11 @@ class Reply:
     A `content` that is no text is sent as JSON text; None is a null content. A `status` other than
     200 sends `error` (the members of OpenAI's error object); with 200, a stream breaks off with it.
     `refuse` names members of a request that are answered with 400, without using this reply up.
+    `parts` are sent as a content of typed parts, in a stream one by one.
     """
 
     content: Json = ""
+    parts: Sequence[Json] | None = None
     finish_reason: str | None = "stop"
     choices: Literal["one", "none", "null_message"] = "one"
     refusal: str | None = None
@@ -62,7 +64,8 @@ def halves(text: str) -> list[str]:
 
 def completion(reply: Reply, body: Mapping[str, Json]) -> Json:
     """Return the object that answers a request whole."""
-    message = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
+    content = reply.text if reply.parts is None else list(reply.parts)
+    message = {"role": "assistant", "content": content, "refusal": reply.refusal}
     choice = {
         "index": 0,
         "finish_reason": reply.finish_reason,
@@ -100,6 +103,9 @@ def _deltas(reply: Reply) -> Iterator[Json]:
 
 
 def _pieces(reply: Reply) -> Iterator[dict[str, Json]]:
+    if reply.parts is not None:
+        yield from ({"role": "assistant", "content": [part]} for part in reply.parts)
+        return
     text = reply.text
     size = max(1, math.ceil(len(text or "") / PIECES))
     first = None if text is None else text[:size]

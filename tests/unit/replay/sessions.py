@@ -31,7 +31,7 @@ from codetape.states.session import Session
 from codetape.states.values import Answer, BuildFailure, CallFailure
 from tests.support.sessions import ID, JOB, PLAN, engine
 
-NO_JSON = "Here is what I think."
+NO_JSON = '{"description": "Here is what I think."'  # words alone are a plan
 CUT = Answer(text='{"code": "def add(', finish_reason="length")
 BUSY = CallFailure(reason="rate_limited", message="slow down", retryable=True, retry_after=0.0)
 BODIES = ("return a + b", "return a - b", "return a * b")

@@ -90,7 +90,6 @@ def test_thoughts_without_an_end_were_cut() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("I cannot do that.", "malformed"),
         ('{"description": "a", "approach": ', "malformed"),
         ('```json\n{"description": "a"', "truncated"),  # a fence that nothing closes was cut
         ("[]", "invalid"),
@@ -100,11 +99,18 @@ def test_thoughts_without_an_end_were_cut() -> None:
         ('{"description": 1, "approach": "b"}', "invalid"),
         ("[" * 100_000, "malformed"),
         ('Two:\n{"description": "a"}, {"approach": "b"}', "malformed"),
-        ('In a line: {"description": "a", "approach": "b"}', "malformed"),
+        ('{"steps": [{"description": "a", "approach": "b"}, {"desc', "malformed"),
     ],
 )
 def test_what_is_not_the_shape_says_what_is_wrong(text: str, reason: str) -> None:
     assert rejected(PLAN, text).reason == reason
+
+
+def test_plain_words_are_a_plan() -> None:
+    event = interpret(PLAN, answer({}, text="Read the file, count its words.\n"))
+    assert isinstance(event, e.Planned)
+    assert (event.description, event.approach) == ("Read the file, count its words.", "")
+    assert rejected(DIAGNOSE, {}, text="The code is wrong.").reason == "malformed"
 
 
 def test_an_invalid_field_is_named() -> None:
@@ -128,6 +134,8 @@ PLANNED = '{"description": "a\\nb", "approach": "c"}'
         f"<think>\nPerhaps:\n```json\n{{}}\n\nNo.\n</think>\n\n{PLANNED}",
         f"Perhaps:\n{{}}\nNo.\n</think>\n{PLANNED}",
         PLANNED.replace("}", ', "more": "</think>"}'),
+        f"In a line: {PLANNED}",
+        f"<answer>{PLANNED}</answer>",
     ],
 )
 def test_json_is_found_in_what_models_put_around_it(text: str) -> None:
@@ -145,8 +153,12 @@ def test_every_schema_is_an_object_and_the_same_to_the_byte(kind: str) -> None:
 @given(chances())
 def test_no_unusable_answer_raises_or_is_used(chance: Chance) -> None:
     request = chance.one([PLAN, CODE, WRITE_TESTS, PATCH, DIAGNOSE])
-    event = interpret(request, unusable_answer(chance, request))
-    assert isinstance(event, e.AnswerRejected | e.PatchRefused)
+    said = unusable_answer(chance, request)
+    event = interpret(request, said)
+    if isinstance(event, e.Planned):  # plain words are a plan
+        assert event.description == (said.text or "").strip()
+    else:
+        assert isinstance(event, e.AnswerRejected | e.PatchRefused)
 
 
 # --- code -----------------------------------------------------------------------------------------
@@ -203,7 +215,7 @@ def test_code_without_its_json_is_code(text: str) -> None:
     assert written(text).source == RIGHT["code"]
 
 
-@pytest.mark.parametrize("text", ["Sure.", "{'code': 'x = 1',\n 'packages': []}", "None\nDone"])
+@pytest.mark.parametrize("text", ["Sure.", "{'code'}", "None\nDone"])
 def test_words_that_happen_to_parse_are_no_code(text: str) -> None:
     assert rejected(CODE, text).reason == "malformed"
 

@@ -1,0 +1,130 @@
+"""The parts of a model's text that may be its answer: the final channel, thoughts left out.
+
+Some servers pass on the markers of a chat format, and the thoughts before an answer, as content.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<\n]*(?:<\|constrain\|>[^<\n]*)?<\|message\|>")
+_STRIPPED = re.compile(
+    r"(?<=[^\s\w])assistantfinal(?:json|code)?(?=[^a-z])|(?<=[a-z\s])assistantfinal(?=[^a-z])"
+)
+"""Where the final channel begins after a server took its markers out."""
+
+_MARKED = re.compile(r"\s*(?:<\|(?:start|channel)\|>|analysis(?=\S).*?assistantfinal)", re.DOTALL)
+"""The beginning of a text in channels: a name of a channel glued to its text proves it."""
+
+_BARS = "[|\uff5c]"  # DeepSeek writes the wide one
+_MARKER = (
+    rf"<{_BARS}[\w\u2581]{{2,40}}{_BARS}>|</?s>|<(?:end_of_turn|eos|start_of_turn>model|bos)>"
+    r"|\[/?INST\]"
+)
+_ENDING = re.compile(rf"(?:{_MARKER})\Z")
+_OPENINGS = re.compile(
+    rf"(?:\s*(?:<{_BARS}(?:im_start|start|start_header_id){_BARS}>[^<\n]*|{_MARKER}))+\s*"
+)
+
+_NAME = r"(?:\w{1,20}[:_-])?(?:think\w{0,20}|thoughts?|reasoning\w{0,20})"
+_THOUGHTS = re.compile(
+    rf"\s*(?:<{_NAME}(?:\s[^<>\n]*)?>|\[THINK\]|◁{_NAME}▷"
+    rf"|<{_BARS}(?:START_THINKING|begin_of_thought|think){_BARS}>)",
+    re.IGNORECASE,
+)
+_THOUGHTS_END = re.compile(
+    rf"</{_NAME}>|\[/THINK\]|◁/{_NAME}▷"
+    rf"|<{_BARS}(?:END_THINKING|end_of_thought|/think){_BARS}>",
+    re.IGNORECASE,
+)
+_OWN_LINE = re.compile(rf"^[ \t]*(?:{_THOUGHTS_END.pattern})[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_CONTENT = re.compile(r"^[ \t]*(?:`{3,}|~{3,}|\{)", re.MULTILINE)
+"""The first fence or object of a text: what stands in it is content and no marker."""
+
+_TAGGED = re.compile(r"\s*<([A-Za-z][\w.:-]*)(?:[ =][^<>\n]*)?>(?P<inside>.*)</\1>\s*", re.DOTALL)
+"""A text inside of one tag."""
+
+
+MARKERS = 4
+"""Final markers that are tried, the last ones."""
+
+
+class NoAnswer(ValueError):
+    """A text that ends among the thoughts of the model."""
+
+
+def readings(text: str) -> tuple[str, ...]:
+    """Return the parts of `text` that may be the answer, the likeliest one first.
+
+    The text after the last final marker is the answer. Thoughts are left out where they stand at the
+    beginning, or before the first fence or object; a template may have opened them outside of the
+    text. A mark of thoughts after it may be part of code, so the whole text comes too. Raises NoAnswer.
+    """
+    if _MARKED.match(text):
+        return _with_inside(_final_channels(text))
+    channels = [found for found in _CHANNEL.finditer(text) if _begins_final(text, found)]
+    final = (_without_markers(text[channels[-1].end() :]),) if channels else ()
+    return _with_inside((*final, *_thoughtful(_without_markers(text))))
+
+
+def _begins_final(text: str, channel: re.Match[str]) -> bool:
+    """True for a final channel that follows the end of another; in code it stands in quotes."""
+    before = text[max(0, channel.start() - 60) : channel.start()].rstrip()
+    return channel[1] == "final" and before.endswith(("|>", "assistant"))
+
+
+def _thoughtful(text: str) -> tuple[str, ...]:
+    opened = False
+    while start := _THOUGHTS.match(text):
+        if (end := _THOUGHTS_END.search(text, start.end())) is None:
+            raise NoAnswer("the answer ends among the thoughts of the model")
+        opened, text = True, _without_markers(text[end.end() :])
+    own = list(_OWN_LINE.finditer(text))
+    if own:
+        return (_without_markers(text[own[-1].end() :]), text)
+    end, content = _THOUGHTS_END.search(text), _CONTENT.search(text)
+    if opened or end is None or (content and content.start() < end.start()):
+        return (text,)
+    after = _without_markers(text[end.end() :])
+    return (after, text) if text[end.end() :].startswith("\n") else (text, after)
+
+
+def _with_inside(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the texts, each after the text inside of the tags that hold all of it."""
+    found: list[str] = []
+    for text in texts:
+        inner = [text]
+        while len(inner) < 4 and (tagged := _TAGGED.fullmatch(inner[0])):
+            inner.insert(0, _plain(tagged["inside"]))
+        found += inner
+    return tuple(dict.fromkeys(found))
+
+
+def _plain(inside: str) -> str:
+    """Return the text inside of a tag, without what XML puts around it."""
+    text = inside.strip()
+    if text.startswith("<![CDATA[") and text.endswith("]]>"):
+        text = text[9:-3]
+    return text.strip("\n")
+
+
+def _final_channels(text: str) -> tuple[str, ...]:
+    """Return the text after the last final marker, or after the last of one that is no analysis.
+
+    A marker may be part of code; so the texts after the ones before it come too.
+    """
+    channels = [found for found in _CHANNEL.finditer(text) if found[1] != "analysis"]
+    named = [found for found in channels if found[1] == "final"] or channels
+    found = named or list(_STRIPPED.finditer(text))
+    if not found:
+        raise NoAnswer("the answer ends before its final channel")
+    return tuple(_without_markers(text[one.end() :]) for one in reversed(found[-MARKERS:]))
+
+
+def _without_markers(text: str) -> str:
+    """Return a text without the marks of a chat format around it."""
+    if opening := _OPENINGS.match(text):
+        text = text[opening.end() :]
+    while ending := _ENDING.search(text.rstrip()[-60:]):
+        text = text.rstrip()[: -len(ending[0])]
+    return text
