@@ -18,8 +18,8 @@ from codetape import composition, shapes
 from codetape.adapters.system import SystemClock, SystemIds
 from codetape.authority import Authority, admit, lacking
 from codetape.changes import changed
-from codetape.engine.codec import misfits
-from codetape.engine.ports import EventStore, UnknownSession
+from codetape.engine.codec import UnreadableEvent, misfits
+from codetape.engine.ports import EventStore, StoreError, UnknownSession
 from codetape.engine.tape import Source
 from codetape.marks import has_marked_budget, is_marked, mark_budget, mark_job
 from codetape.needs import Act, Need
@@ -28,7 +28,9 @@ from codetape.replay.fork import CannotFork
 from codetape.replay.imports import TapeFile, read_tape_file
 from codetape.replay.reading import Tape
 from codetape.replay.reading import open_tape as read_tape
+from codetape.replay.rules import UnknownRules
 from codetape.states.job import Job
+from codetape.states.machine import IllegalTransition
 from codetape.states.session import Session
 from codetape.states.tools.session import ToolSession
 from codetape.states.values import Answer, Outcome, Usage
@@ -71,6 +73,15 @@ def find_session(store: EventStore, name: str) -> str:
     if len(found) != 1 or not name:
         raise UnknownSession(name, found[:NAMED] if name else ())
     return found[0]
+
+
+def opened_here(store: EventStore, session: str) -> bool:
+    """Say whether this user opened a session here; of one that cannot be read, nobody can tell."""
+    try:
+        last = read_tape(store, session)[-1].session
+    except (StoreError, UnreadableEvent, UnknownRules, IllegalTransition):
+        return False
+    return is_marked(store, last.id, last.job, last.allowed)
 
 
 def fork(

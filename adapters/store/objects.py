@@ -2,9 +2,8 @@
 
 A file from elsewhere may have a view in the place of a table, which never ends, or a trigger. So the
 text of each object is compared before anything else is read; what has no name of ours is never used.
-An index of others is filled whenever a row is written, so it may hold columns and compute nothing. With
-no text of others left that SQLite could compute, no statement needs a limit of time: each ends with the
-rows that it reads.
+An index of others is filled whenever a row is written, so it may hold columns and compute nothing. No
+text of others is left that SQLite could compute, so a statement takes the steps that its rows explain.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import shutil
 import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -14,11 +14,11 @@ from codetape.cli.progress import progress
 from codetape.cli.stores import command_line, reading, store_option
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from codetape.cli.screen import Screen
+    from codetape.engine.ports import EventStore
     from codetape.pruning import Chosen
-
-
-_PLAIN = re.compile(r"^[A-Za-z0-9_-]+$")
 
 
 def _age(_: click.Context, option: click.Parameter, given: str | None) -> timedelta | None:
@@ -75,7 +75,11 @@ def command(
         if dry_run or not chosen.gone:
             return PASSED
         _confirm(len(chosen.gone), yes=yes)
-        _prune(store, [row.id for row in chosen.gone])
+        gone = [row.id for row in chosen.gone]
+        folders = _own_folders(opened, gone)
+        _prune(store, gone)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
     shown.line(f"{len(chosen.gone):,} deleted.", "good")
     shown.fields([("free the space", command_line("compact", store=store))])
     return PASSED
@@ -123,15 +127,15 @@ def _prune(store: str | None, sessions: list[str]) -> None:
 
     with closing(open_file(store_path(store))) as file:
         file.prune(progress(sessions, "deleted"))
-    for session in sessions:
-        _remove_folder(session)
 
 
-def _remove_folder(session: str) -> None:
-    """Remove the data that a session was given, and what came out of its runs."""
-    import shutil
+def _own_folders(store: EventStore, sessions: list[str]) -> list[Path]:
+    """Return the folders with data that sessions were given, and with what came out of their runs.
 
+    A folder goes by the session's id: a session of others, with an id of this user's, has none.
+    """
     from codetape.composition import session_folder
+    from codetape.tapes import opened_here
 
-    if _PLAIN.match(session):  # an id that was imported may be anything: no path is made of it
-        shutil.rmtree(session_folder(session), ignore_errors=True)
+    found = [(name, session_folder(name)) for name in sessions]
+    return [folder for name, folder in found if folder.is_dir() and opened_here(store, name)]

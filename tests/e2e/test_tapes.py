@@ -16,6 +16,7 @@ import pytest
 
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.cli import main
+from codetape.marks import mark
 from codetape.states.values import Answer
 from tests.support.sessions import ID, JOB, LOGIC, ONE_REPAIR, play
 from tests.unit.replay.sessions import fails
@@ -478,9 +479,21 @@ def test_prune_removes_the_folder_of_a_session(
     folder = tmp_path / "data" / "codetape" / "sessions" / ID
     folder.mkdir(parents=True)
     (folder / "samples.csv").write_text("1,2\n")
+    with closing(SqliteStore(store)) as kept:
+        mark(kept, ID, JOB)
     run("prune", "--keep", "0", "--yes")
     assert not folder.exists()
     assert folder.parent.exists()
+
+
+def test_prune_of_a_store_of_others_keeps_the_folder_of_that_id(
+    run: Run, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    folder = tmp_path / "data" / "codetape" / "sessions" / ID
+    folder.mkdir(parents=True)
+    assert run("prune", "--keep", "0", "--yes")[0] == 0
+    assert folder.exists()
 
 
 @pytest.mark.slow

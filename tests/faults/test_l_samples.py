@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,8 +54,9 @@ def test_samples_that_are_replaced_need_no_grant(store: MemoryStore) -> None:
 @pytest.mark.parametrize("replaced", [(), ("left",), ("right",)])
 def test_a_sample_that_is_read_is_told(store: MemoryStore, replaced: tuple[str, ...]) -> None:
     result, sandbox = loaded(store)
+    samples: dict[str, Any] = dict.fromkeys(replaced, "mine.csv")
     with pytest.raises(NotGranted) as caught:
-        result.run(**dict.fromkeys(replaced, "mine.csv"))
+        result.run(**samples)
     read = [f"sample {name}" for name in TWO if name not in replaced]
     assert [need.field for need in caught.value.needs] == read
     assert sandbox.runs == []

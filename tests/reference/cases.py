@@ -79,7 +79,13 @@ def _agent(case: dict[str, Any], llm: CaseLlm, sandbox: CaseSandbox) -> AutoCode
         base_packages=config["base_packages"] or (),
         max_iterations=config["max_iterations"],
         skip_tests=config["skip_tests"],
+        package_policy=_allow,
     )
+
+
+def _allow(_: object) -> str:
+    """Allow packages and commands: their system asks no person before a command runs."""
+    return "allow"
 
 
 def _arguments(case: dict[str, Any], folder: Path) -> dict[str, Any]:
