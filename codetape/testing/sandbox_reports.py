@@ -315,6 +315,19 @@ for name in ("mem", "environ", "maps", "fd"):
         pass
 print("tried")
 """
+TAKEN_BACK = """
+import os
+def readable(way):
+    try:
+        os.close(os.open(way, os.O_RDONLY | os.O_NONBLOCK))
+        return os.readlink(way)[:5] == "pipe:"
+    except OSError:
+        return False
+def test_a():
+    ways = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
+    printed = {os.readlink(f"/proc/self/fd/{n}") for n in (1, 2)}
+    assert [way for way in ways if readable(way) and os.readlink(way) not in printed] == []
+"""
 FORGED_EXIT = """
 import gc, json, os
 gc.unfreeze()
@@ -586,6 +599,11 @@ class ReportContract(SandboxCase):
                 assert "Report" not in kinds
         """
         assert verdicts(make.report(tests)) == {"test_a": "passed"}
+
+    def test_a_report_cannot_be_read_or_taken_back(self, make: Runs) -> None:
+        """A pipe can be opened again by its writer; what comes last says how the run ended."""
+        report = make.report(TAKEN_BACK)
+        assert verdicts(report) == {"test_a": "passed"}, report
 
     def test_how_it_ended_cannot_be_forged(self, make: Runs) -> None:
         outcome = make.tests(f"{FORGED_EXIT}\ndef test_a(): os._exit(5)\n")
