@@ -196,6 +196,7 @@ class LocalSandbox(ABC):
         ):
             leftovers.note(folder, self._session, group.folders.values())
             (folder / runner.FILE).write_bytes(runner.archive())
+            reader, writer = socket.socketpair()  # its writer could read a pipe back
             run = Run(
                 spec,
                 folder,
@@ -203,7 +204,8 @@ class LocalSandbox(ABC):
                 group,
                 secrets.token_hex(16),
                 free(folder),
-                *(end.detach() for end in socket.socketpair()),  # a pipe could be read back
+                reader.detach(),
+                writer.detach(),
                 user,
             )
             try:

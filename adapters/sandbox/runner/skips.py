@@ -122,6 +122,6 @@ def _said(tree: ast.Module) -> Iterator[int]:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             words = {part for alias in node.names for part in alias.name.split(".")}
         else:
-            words = {getattr(node, "attr", None), getattr(node, "id", None)}
+            words = {getattr(node, "attr", ""), getattr(node, "id", "")}
         if not words.isdisjoint(WORDS) and isinstance(node, (ast.expr, ast.stmt)):
             yield node.end_lineno or node.lineno
