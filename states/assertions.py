@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from codetape.states.local_values import LocalValues
 from codetape.states.strength import (
+    BROAD,
     NOTHING,
     STRONG,
-    is_subject,
     loop_length,
     of_call,
     of_raises,
@@ -19,9 +20,6 @@ from codetape.states.strength import (
 )
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-SUBSTITUTIONS = 200
-"""Limit of the local values that are put in the place of their names in one expression."""
 
 LONGEST_LOOP = 1000
 
@@ -60,9 +58,15 @@ class Check:
         return enough and not lost_match and all(p in left for p in self.path)
 
 
-def checks(function: Function, helpers: frozenset[str] = frozenset()) -> list[Check]:
-    """Return the assertions of a test that can be reached; `helpers` are functions that assert."""
-    return [c for c in _Skeleton(function, helpers).block(function.body, ()) if c.strength > 0]
+def checks(
+    function: Function, helpers: frozenset[str] = frozenset(), pure: frozenset[str] = frozenset()
+) -> list[Check]:
+    """Return the assertions of a test that can be reached.
+
+    `helpers` are functions that assert, `pure` names of the module that do not lead to the solution.
+    """
+    skeleton = _Skeleton(function, helpers, LocalValues(function, pure))
+    return [c for c in skeleton.block(function.body, ()) if c.strength > 0]
 
 
 def last_name(node: ast.AST) -> str:
@@ -95,22 +99,9 @@ def swallows(handler: ast.ExceptHandler) -> bool:
 class _Skeleton:
     """Reads one function; local names that are assigned once stand for their values."""
 
-    def __init__(self, function: Function, helpers: frozenset[str]) -> None:
-        self.helpers = helpers
-        nodes = list(ast.walk(function))
-        stored = [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-        self.local, self.times = set(stored), Counter(stored)
-        self.values: dict[str, ast.expr] = {}
-        for node in nodes:
-            match node:
-                case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                    self.values[name] = value
-                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                    self.values[name] = value
-                case ast.FunctionDef(name=name, args=arguments) if node is not function:
-                    self.times[name] += 1
-                    self.values[name] = ast.Lambda(args=arguments, body=ast.Constant(value=None))
-        self.values = {n: v for n, v in self.values.items() if self.times[n] == 1}
+    def __init__(self, function: Function, helpers: frozenset[str], values: LocalValues) -> None:
+        self.helpers, self.values, self.local = helpers, values, values.names
+        nodes = ast.walk(function)
         self.loads = Counter(
             n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
         )
@@ -119,6 +110,7 @@ class _Skeleton:
         """Yield the checks of statements, up to the first that always leaves."""
         for statement in body:
             yield from self.statement(statement, path)
+            self.follow(statement)
             if isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue):
                 return
             if _may_leave(statement):
@@ -140,7 +132,7 @@ class _Skeleton:
             case ast.If() | ast.While():
                 yield from self.branches(node, path)
             case ast.For() | ast.AsyncFor():
-                yield from self.loop(node.iter, node.body, path)
+                yield from self.loop([node.target], node.iter, node.body, path)
                 yield from self.block(node.orelse, (*path, "for else"))
             case ast.With() | ast.AsyncWith():
                 yield from self.context(node, path)
@@ -154,8 +146,15 @@ class _Skeleton:
                 called = "called" if self.loads[node.name] else "never called"
                 yield from self.block(node.body, (*path, f"function {called}"))
 
+    def follow(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                self.values.settle(targets, value)
+            case ast.AugAssign(target=target, value=value) if self.values.is_subject(value):
+                self.values.settle([target], value)
+
     def asserted(self, test: ast.expr, path: tuple[str, ...]) -> Iterator[Check]:
-        match self.resolved(test):
+        match self.values.told(test):
             case ast.BoolOp(op=ast.And(), values=values):
                 for value in values:
                     yield from self.asserted(value, path)
@@ -173,7 +172,7 @@ class _Skeleton:
                 loop = each.generators[0]
                 inner = ast.Assert(test=each.elt)
                 where = (*path, *(f"if {self.shape(test)}" for test in loop.ifs))
-                yield from self.loop(loop.iter, [inner], where)
+                yield from self.loop([loop.target], loop.iter, [inner], where)
             case found:
                 yield Check(of_test(found), path)
 
@@ -186,10 +185,19 @@ class _Skeleton:
             return Check(NOTHING, path)
         if name in self.helpers or name == "fail":
             return Check(STRONG.EXACT, path)
-        return Check(of_call(name, [*map(self.resolved, call.args)], call.keywords), path)
+        if name.startswith("assert_") and isinstance(call.func, ast.Attribute):
+            of_mock = name.startswith(
+                ("assert_called", "assert_any", "assert_not", "assert_awaited")
+            )
+            if of_mock and not self.values.is_subject(call.func.value):
+                return Check(NOTHING, path)
+        return Check(of_call(name, [*map(self.values.told, call.args)], call.keywords), path)
 
     def branches(self, node: ast.If | ast.While, path: tuple[str, ...]) -> Iterator[Check]:
         test = self.resolved(node.test)
+        if not node.orelse and _fails(node.body):
+            yield from self.asserted(_opposite(node.test), path)
+            return
         if isinstance(test, ast.Constant):
             yield from self.block(node.body if test.value else node.orelse, path)
             return
@@ -197,9 +205,16 @@ class _Skeleton:
         yield from self.block(node.body, (*path, f"{word} {self.shape(test)}"))
         yield from self.block(node.orelse, (*path, f"{word} not {self.shape(test)}"))
 
-    def loop(self, over: ast.expr, body: list[ast.stmt], path: tuple[str, ...]) -> Iterator[Check]:
+    def loop(
+        self,
+        targets: list[ast.expr],
+        over: ast.expr,
+        body: list[ast.stmt],
+        path: tuple[str, ...],
+    ) -> Iterator[Check]:
         """A loop over literal values counts as often as it runs."""
         values = self.resolved(over)
+        self.values.settle(targets, over)
         times = loop_length(values)
         if times is None:
             yield from self.block(body, (*path, f"for {self.shape(values, erased=True)}"))
@@ -214,7 +229,9 @@ class _Skeleton:
             name = last_name(item.context_expr)
             if name in _EXPECTING and isinstance(item.context_expr, ast.Call):
                 strength = of_raises(item.context_expr, self.local)
-                strength = NOTHING if _raises_itself(node.body) else strength
+                strength = (
+                    NOTHING if _raises_itself(node.body, self.values.is_subject) else strength
+                )
                 yield Check(strength, path, _matches(item.context_expr))
                 inner = (*inner, f"raises {strength == STRONG.RAISES}")
             elif name not in _TRANSPARENT:
@@ -223,7 +240,7 @@ class _Skeleton:
 
     def tried(self, node: ast.Try, path: tuple[str, ...]) -> Iterator[Check]:
         hiding = [h for h in node.handlers if swallows(h)]
-        kinds = sorted(ast.dump(h.type) if h.type else "all" for h in hiding)
+        kinds = sorted({self.caught(h) for h in hiding})
         inner = (*path, f"try {kinds}") if kinds else path
         if any(
             isinstance(n, ast.Return | ast.Break | ast.Continue) for n in own_nodes(node.finalbody)
@@ -231,35 +248,22 @@ class _Skeleton:
             inner = (*inner, "left in finally")
         yield from self.block([*node.body, *node.orelse], inner)
         for handler in node.handlers:
-            kind = ast.dump(handler.type) if handler.type else "all"
-            yield from self.block(handler.body, (*path, f"except {kind}"))
+            yield from self.block(handler.body, (*path, f"except {self.caught(handler)}"))
         yield from self.block(node.finalbody, path)
+
+    def caught(self, handler: ast.ExceptHandler) -> str:
+        """Say which exceptions a handler takes: one kind of error, or what may be an assertion's."""
+        name = last_name(handler.type) if handler.type else ""
+        specific = name and name not in BROAD | self.local and name.endswith(("Error", "Exit"))
+        return "an error" if specific else ast.dump(handler)
 
     def resolved(self, node: ast.expr) -> ast.expr:
         """Return an expression with local values in the place of their names."""
-        return _Values(self.values).whole(node)
+        return self.values.whole(node)
 
     def shape(self, node: ast.expr, *, erased: bool = False) -> str:
         """Return an expression as text in which local names, and constants if erased, are alike."""
         return ast.dump(_Alike(self.local, erased).visit(copy.deepcopy(self.resolved(node))))
-
-
-class _Values(ast.NodeTransformer):
-    def __init__(self, values: dict[str, ast.expr]) -> None:
-        self.values, self.left = values, SUBSTITUTIONS
-
-    def whole(self, node: ast.expr) -> ast.expr:
-        found: ast.expr = self.visit(copy.deepcopy(node))
-        return found
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id not in self.values or self.left <= 0:
-            return node
-        self.left -= 1
-        value = self.values[node.id]
-        if any(isinstance(n, ast.Name) and n.id == node.id for n in ast.walk(value)):
-            return node
-        return self.whole(value)
 
 
 class _Alike(ast.NodeTransformer):
@@ -271,6 +275,25 @@ class _Alike(ast.NodeTransformer):
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         return ast.Constant(value=0) if self.erased else node
+
+
+def _fails(body: list[ast.stmt]) -> bool:
+    """True if a block does nothing but fail the test."""
+    match body:
+        case [ast.Raise(exc=ast.expr() as error)]:
+            return last_name(error) == "AssertionError"
+        case [ast.Expr(value=ast.Call() as call)]:
+            return last_name(call) == "fail"
+    return False
+
+
+def _opposite(test: ast.expr) -> ast.expr:
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return operand
+        case ast.Compare(left=left, ops=[ast.NotEq()], comparators=[right]):
+            return ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])
+    return ast.UnaryOp(op=ast.Not(), operand=test)
 
 
 def _may_leave(node: ast.stmt) -> bool:
@@ -285,7 +308,7 @@ def _may_leave(node: ast.stmt) -> bool:
     )
 
 
-def _raises_itself(body: list[ast.stmt]) -> bool:
+def _raises_itself(body: list[ast.stmt], is_subject: Callable[[ast.expr], bool]) -> bool:
     """True if something else than a value that may be wrong can raise first."""
     for statement in body:
         nodes = list(own_nodes([statement]))

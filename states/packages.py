@@ -18,8 +18,8 @@ from codetape.states.stdlib import STDLIB
 LOCAL = frozenset({"solution", "test_solution", "conftest", "__main__"})
 """Names that a session provides itself; no index is asked for them."""
 
-_DISTRIBUTION = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$")
-_VERSIONS = re.compile(r"^[A-Za-z0-9.*+!<>=~,-]*$")  # `===` would take any character
+_DISTRIBUTION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
+_VERSIONS = re.compile(r"[A-Za-z0-9.*+!<>=~,-]*\Z")  # `===` would take any character
 # apt reads more into a name: a minus or plus at its end, a point as any character, a file.
 _SYSTEM = re.compile(r"(?!.*\.(?:deb|dsc|changes)\Z)[a-z0-9][a-z0-9+.-]{0,126}(?:[a-z0-9]|\+\+)")
 

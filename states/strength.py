@@ -50,6 +50,7 @@ _BOUNDS = frozenset(
     ]
 )
 _TRUTHS = frozenset(["assertIsInstance", "assertNotIsInstance", "assertIsNotNone", "assert_"])
+_CLOSE = frozenset(["isclose", "allclose", "array_equal"])
 _SAME = frozenset(["assertIsNone", "assert_not_called", "assert_called_with"])
 _SAME |= {"assert_called_once_with", "assert_awaited_once_with"}
 
@@ -72,6 +73,9 @@ def of_test(test: ast.expr) -> float:
             return _of_comparison(test)
         case ast.Call(func=ast.Name(id="bool"), args=[value]):
             return of_test(value)
+        case ast.Call(args=[left, right, *rest]) if _name(test) in _CLOSE:
+            usual = tolerance_is_usual(test.keywords, rest)
+            return of_equal(left, right) if usual else STRONG.TRUTH * is_subject(test)
         case ast.Call(func=ast.Attribute(attr="startswith" | "endswith")):
             return STRONG.BOUND if is_subject(test) else NOTHING
     empty = ast.Tuple | ast.List | ast.Set | ast.Dict | ast.JoinedStr | ast.Lambda
@@ -95,6 +99,16 @@ def _of_pair(left: ast.expr, op: ast.cmpop, right: ast.expr) -> float:
         return NOTHING
     if isinstance(op, ast.IsNot) and any(map(_is_none, (left, right))):
         return STRONG.TRUTH
+    match left, op, right:
+        case (
+            ast.Call(
+                func=ast.Name(id="abs"),
+                args=[ast.BinOp(left=one, op=ast.Sub(), right=other)],
+            ),
+            ast.Lt() | ast.LtE(),
+            ast.Constant(value=most),
+        ) if _small(most):
+            return of_equal(one, other)
     if not isinstance(op, ast.Eq | ast.Is):
         return STRONG.BOUND
     return of_equal(left, right)
@@ -135,8 +149,26 @@ def _chooses(side: ast.expr) -> bool:
             return is_subject(side)
         case ast.BoolOp():
             return any(isinstance(v, ast.Constant) for v in side.values)
-        case ast.BinOp(op=ast.Mult() | ast.BitAnd(), left=left, right=right):
+        case ast.BinOp(op=ast.Mult(), left=left, right=right):
             return any(isinstance(v, ast.Constant) and not v.value for v in (left, right))
+        case ast.BinOp(op=ast.Sub(), left=left, right=right) if ast.dump(left) == ast.dump(right):
+            return is_subject(left)
+        case ast.BinOp(op=ast.Mod() | ast.FloorDiv() | ast.Pow() | ast.LShift() | ast.RShift()):
+            return is_subject(side)
+        case ast.BinOp(op=ast.BitAnd() | ast.BitOr() | ast.BitXor()):
+            return is_subject(side)
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return is_subject(side) and any(
+                g.ifs or not loop_length(g.iter) for g in side.generators
+            )
+        case (
+            ast.Call(func=ast.Name(id="next"), args=[_, _])
+            | ast.Call(func=ast.Attribute(attr="get" | "pop" | "setdefault"), args=[_, _])
+        ):
+            return is_subject(side)
+        case ast.Dict(keys=keys):
+            given = [ast.dump(key) for key in keys if key]
+            return is_subject(side) and len(set(given)) < len(given)
     return False
 
 
@@ -197,15 +229,18 @@ def of_raises(call: ast.Call, local: set[str]) -> float:
 
 def is_subject(node: ast.expr) -> bool:
     """True if an expression has a name that is none of Python's own: a value that may be wrong."""
-    return any(isinstance(n, ast.Name) and not hasattr(builtins, n.id) for n in ast.walk(node))
+    names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+    return any(name == "open" or not hasattr(builtins, name) for name in names)
 
 
 def functions_of(node: ast.expr) -> set[str]:
     """Return the functions, none of Python's own, that an expression calls by their names."""
     calls = [n.func for n in ast.walk(node) if isinstance(n, ast.Call)]
     names = {f.id for f in calls if isinstance(f, ast.Name)}
-    dotted = {ast.dump(f) for f in calls if isinstance(f, ast.Attribute)}
-    return {n for n in names if not hasattr(builtins, n)} | {d for d in dotted if "solution" in d}
+    names |= {
+        f.attr for f in calls if isinstance(f, ast.Attribute) and _name(f.value) == "solution"
+    }
+    return {n for n in names if not hasattr(builtins, n)}
 
 
 def loop_length(values: ast.expr) -> int | None:

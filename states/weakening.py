@@ -8,12 +8,14 @@ A repair that is not understood is refused, with the reason.
 from __future__ import annotations
 
 import ast
-import builtins
 from collections import Counter
 from collections.abc import Iterator
 
 from codetape.states.assertions import Check, Function, checks, last_name, own_nodes, swallows
+from codetape.states.local_values import pure_names
 from codetape.states.python_source import parsed, syntax_error
+from codetape.states.replaced_names import replaced
+from codetape.states.strength import loop_length
 
 _SKIPS = frozenset(
     [
@@ -28,7 +30,7 @@ _SKIPS = frozenset(
             "SkipTest",
         ),
         *("expectedFailure", "exit", "_exit", "quit", "abort", "kill", "Skipped", "Exit", "Skip"),
-        *("SystemExit", "pytestmark", "__test__", "outcomes", "raise_signal", "KeyboardInterrupt"),
+        *("pytestmark", "__test__", "outcomes", "raise_signal", "add_marker", "applymarker"),
     ]
 )
 _ROUNDS = frozenset(
@@ -39,22 +41,22 @@ _ROUNDS = frozenset(
             "AsyncExitStack",
             "__exit__",
             "__aexit__",
-            "push",
-            "exec",
-            "eval",
+            "attrgetter",
+            "getattr_static",
+            "__name__",
         ),
-        *("compile", "globals", "locals", "vars", "settrace", "setprofile", "builtins"),
+        *("settrace", "setprofile", "builtins"),
         *("__builtins__", "__dict__", "__globals__", "__code__", "__class__", "__eq__", "_pytest"),
-        *("failureException", "__import__", "import_module", "getattr", "ANY"),
+        *("failureException", "__import__", "import_module", "ANY"),
     ]
 )
-_PATCHING = frozenset(["patch", "object", "setattr", "delattr", "setitem", "multiple", "spy"])
+_CALLED = frozenset(["exec", "eval", "compile", "globals", "locals", "vars", "getattr"])
+"""Functions of Python's own that get round assertions; methods of these names do not."""
+
 _HARMLESS = frozenset(["usefixtures", "filterwarnings", "asyncio", "anyio", "parametrize"])
 _CHANGEABLE = frozenset(
     ["parametrize", "usefixtures", "filterwarnings", "given", "example", "patch"]
 )
-_FRAMEWORKS = frozenset(["pytest", "unittest", "builtins", "self", "cls", "solution"])
-_REPLACEABLE = frozenset(["builtins.input", "builtins.open", "builtins.print"])
 
 LESS = "the patch asserts less than the test did"
 SKIPS = "the patch skips the test or expects it to fail"
@@ -67,24 +69,24 @@ def weakening(old: Function, new: Function, module: ast.Module | None = None) ->
     """Return the first point in which `new`, a test of `module`, checks less than `old`, or None."""
     if _more(_SKIPS, old, new):
         return SKIPS
-    if _ways_round(new) > _ways_round(old) or _more(_ROUNDS, old, new):
+    if _ways_round(new) > _ways_round(old) or _more(_ROUNDS | _CALLED, old, new):
         return ROUND
-    if not _covered(old, new, _helpers(module)):
+    if not _covered(old, new, _helpers(module), _pure(module)):
         return LESS
     if not same_heads(old, new) or not _harmless_head(old, new):
         return HEAD
     if (_yields(new) and not _yields(old)) or (_is_async(new) and not _is_async(old)):
         return NEVER
-    return _replaced(old, new, module)
+    return replaced(old, new, module)
 
 
 # --- assertions -----------------------------------------------------------------------------------
 
 
-def _covered(old: Function, new: Function, helpers: frozenset[str]) -> bool:
+def _covered(old: Function, new: Function, helpers: frozenset[str], pure: frozenset[str]) -> bool:
     """True if each check of the old test has one of its own in the new test."""
-    left = sorted(checks(new, helpers), key=lambda check: check.strength)
-    for check in sorted(checks(old, helpers), key=_hardest, reverse=True):
+    left = sorted(checks(new, helpers, pure), key=lambda check: check.strength)
+    for check in sorted(checks(old, helpers, pure), key=_hardest, reverse=True):
         found = next((n for n, other in enumerate(left) if other.covers(check)), None)
         if found is None:
             return False
@@ -103,6 +105,10 @@ def _helpers(module: ast.Module | None) -> frozenset[str]:
     return frozenset(f.name for f in found if any(isinstance(n, ast.Assert) for n in ast.walk(f)))
 
 
+def _pure(module: ast.Module | None) -> frozenset[str]:
+    return frozenset(pure_names(module.body if module else ()))
+
+
 # --- ways round them ------------------------------------------------------------------------------
 
 
@@ -114,9 +120,19 @@ def _more(words: frozenset[str], old: Function, new: Function) -> bool:
 
 def _words(function: Function) -> Iterator[str]:
     """Yield the names in a function, also those that it imports."""
-    for node in ast.walk(function):
+    left: list[ast.AST] = [function]
+    while left:
+        node = left.pop()
+        left += ast.iter_child_nodes(node)
         match node:
-            case ast.Attribute(attr=name) | ast.Name(id=name):
+            case ast.Call(
+                func=ast.Name(id="getattr") as get, args=[_, ast.Constant(value=str(name)), *_]
+            ):
+                left.remove(get)
+                yield name
+            case ast.Attribute(attr=name) if name not in _CALLED:
+                yield name
+            case ast.Name(id=name):
                 yield name
             case ast.Import() | ast.ImportFrom():
                 yield from (part for a in node.names for part in a.name.split("."))
@@ -176,85 +192,15 @@ def _values(decorator: ast.expr) -> int:
     match given:
         case [ast.List(elts=elts) | ast.Tuple(elts=elts) | ast.Set(elts=elts)]:
             return len({ast.dump(e) for e in elts})
-        case [ast.Call(func=ast.Name(id="list" | "tuple" | "set"), args=[])] | []:
+        case []:
+            return 0
+        case [one] if loop_length(one) == 0:
             return 0
         case [ast.Call(func=ast.Name(id="range"), args=arguments)]:
             numbers = [a.value for a in arguments if isinstance(a, ast.Constant)]
             whole = [n for n in numbers if isinstance(n, int)]
             return len(range(*whole)) if 0 < len(whole) == len(arguments) < 3 else 0
     return 1
-
-
-# --- replaced names -------------------------------------------------------------------------------
-
-
-def _replaced(old: Function, new: Function, module: ast.Module | None) -> str | None:
-    """Return which name of the solution or of the frame the new test puts something else for."""
-    outer = (
-        _bound(module.body) if module else {n.id for n in ast.walk(old) if isinstance(n, ast.Name)}
-    )
-    hidden = (_locals(new) - _locals(old)) & (outer | set(dir(builtins)) | {"pytest", "solution"})
-    if hidden:
-        return f"the patch gives {', '.join(sorted(hidden))} another meaning"
-    before = {ast.dump(n) for n in ast.walk(old)}
-    for node in ast.walk(new):
-        if _replaces(node, module) and ast.dump(node) not in before:
-            return "the patch replaces a part of the solution or of the test's frame"
-    return None
-
-
-def _replaces(node: ast.AST, module: ast.Module | None) -> bool:
-    match node:
-        case ast.Attribute(ctx=ast.Store() | ast.Del()):
-            frame = node.attr.startswith(("assert", "fail", "__"))
-            return frame or _root(node) in (_FRAMEWORKS | _imported(module)) - {"self", "cls"}
-        case ast.ClassDef() | ast.Global() | ast.Nonlocal():
-            return True
-        case ast.Call(args=[ast.Constant(value=str(target)), *_]) if last_name(node) in _PATCHING:
-            parts = target.split(".")
-            inside = len(parts) <= 2 or not parts[1].islower()
-            return parts[0] in _FRAMEWORKS and inside and target not in _REPLACEABLE
-        case ast.Call(args=[target, *_]) if last_name(node) in _PATCHING:
-            return _root(target) in _FRAMEWORKS | _imported(module)
-    return False
-
-
-def _root(node: ast.AST) -> str:
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _imported(module: ast.Module | None) -> set[str]:
-    """Return the names that a file imports from the solution."""
-    body = module.body if module else []
-    found = [n for n in body if isinstance(n, ast.ImportFrom) and n.module == "solution"]
-    return {a.asname or a.name for n in found for a in n.names}
-
-
-def _bound(body: list[ast.stmt]) -> set[str]:
-    """Return the names that functions, classes and imports of a module have."""
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    names = {n.name for n in body if isinstance(n, kinds)}
-    imports = [n for n in body if isinstance(n, ast.Import | ast.ImportFrom)]
-    return names | {(a.asname or a.name).partition(".")[0] for n in imports for a in n.names}
-
-
-def _locals(function: Function) -> set[str]:
-    """Return the names that a function binds; a plain import from the solution binds the same."""
-    found: set[str] = set()
-    for node in ast.walk(function):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                found.add(name)
-            case ast.arg(arg=name) | ast.FunctionDef(name=name) if node is not function:
-                found.add(name)
-            case ast.ImportFrom(module=module, names=aliases):
-                same = module in {"solution", "pytest"}
-                found |= {a.asname or a.name for a in aliases if a.asname or not same}
-            case ast.Import(names=aliases):
-                found |= {a.asname for a in aliases if a.asname}
-    return found
 
 
 # --- whole files ----------------------------------------------------------------------------------
@@ -281,8 +227,8 @@ def weakened_file(old: ast.Module, new: ast.Module) -> list[str]:
     }
     found += [f"{n}: {w.replace('the patch', 'the new file', 1)}" for n, w in both.items() if w]
     lost = sorted(before.keys() - after.keys())
-    helpers = _helpers(old) | _helpers(new)
-    had, has = (sum(len(checks(f, helpers)) for f in x.values()) for x in (before, after))
+    helpers, pure = _helpers(old) | _helpers(new), _pure(old) | _pure(new)
+    had, has = (sum(len(checks(f, helpers, pure)) for f in x.values()) for x in (before, after))
     if lost and has < had:
         found.append(f"{', '.join(lost)}: lost, and the new file has {has} assertions, not {had}")
     return sorted(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import socket
 import threading
 import uuid
 from abc import ABC, abstractmethod
@@ -42,7 +43,7 @@ class Run:
     group: Group
     nonce: str
     free: int  # bytes on the disk when it began
-    reader: int  # the two ends of the pipe for the report
+    reader: int  # the two ends of what the report goes through
     writer: int
     user: int | None = None  # the number of the user that it runs as; None: the one that we are
 
@@ -195,6 +196,7 @@ class LocalSandbox(ABC):
         ):
             leftovers.note(folder, self._session, group.folders.values())
             (folder / runner.FILE).write_bytes(runner.archive())
+            reader, writer = socket.socketpair()  # its writer could read a pipe back
             run = Run(
                 spec,
                 folder,
@@ -202,7 +204,8 @@ class LocalSandbox(ABC):
                 group,
                 secrets.token_hex(16),
                 free(folder),
-                *os.pipe(),
+                reader.detach(),
+                writer.detach(),
                 user,
             )
             try:

@@ -120,7 +120,7 @@ class Launch:
     `kill` ends the whole tree and returns when it is gone; it is called exactly once, also when the
     main process has ended by itself. `watch` is asked every TICK seconds whether some limit was
     passed. `stdin` is what the process reads before its standard input ends; it fits into a pipe.
-    `report` is the reading end of a pipe whose writing end is among `inherited`; those are
+    `report` is the reading end of a socket whose writing end is among `inherited`; those are
     closed here as soon as the process has them, and the reading end at the end.
     """
 

@@ -82,6 +82,13 @@ manager = config.pluginmanager
 import sys
 me = sys.modules["solution"]
 """
+EACH = """
+import gc
+def help():
+    gc.unfreeze()
+    from _pytest.python import Function
+    for one in [one for one in gc.get_objects() if isinstance(one, Function)]:
+"""
 SELECTIVE = """
 def pytest_pyfunc_call(pyfuncitem):
     return True if pyfuncitem.name == "test_wrong" else None
@@ -112,6 +119,41 @@ PLUGINS = {
     "        if isinstance(one, Function) and hasattr(one, 'callspec'): one.callspec.params['x'] = 1",
     "an assertion of unittest": "import unittest\n"
     "unittest.TestCase.assertEqual = lambda *_, **__: None",
+    "a method of the item": f"{EACH}        one.runtest = lambda: None",
+    "the class of the item": f"{EACH}"
+    "        one.__class__ = type('Odd', (type(one),), {'runtest': lambda self: None})",
+    "a class of pytest": """
+import _pytest.runner as r
+class Odd(r.TestReport):
+    @classmethod
+    def from_item_and_call(cls, item, call):
+        report = super().from_item_and_call(item, call)
+        report.outcome = "passed" if item.name == "test_wrong" else report.outcome
+        return report
+r.TestReport = Odd
+""",
+    "the hooks of the configuration": f"""
+{FIND}
+class Odd:
+    def __getattr__(self, name):
+        return lambda **kw: kw["pyfuncitem"].name == "test_wrong" or getattr(real, name)(**kw)
+real, odd = config.hook, Odd()
+class Hooks:
+    def __getattr__(self, name):
+        return getattr(odd if name == "pytest_pyfunc_call" else real, name)
+config.hook = Hooks()
+""",
+    "an assertion of the class of tests": "import sys\ndef help():\n"
+    "    sys.modules['test_solution'].Cases.assertEqual = lambda *_: None",
+    "the run of the class of tests": "import sys\ndef help():\n"
+    "    sys.modules['test_solution'].Cases.run = lambda *_, **__: None",
+    "the method of the class of tests": "import sys\ndef help():\n"
+    "    sys.modules['test_solution'].Cases.test_case = lambda *_: None",
+    "an approximation": "import pytest\nfrom unittest import mock\n"
+    "pytest.approx = lambda *_: mock.ANY",
+    "a comparison": "from pytest import approx\ntype(approx(2)).__eq__ = lambda *_: True",
+    "an expectation": "import contextlib, pytest\n"
+    "pytest.raises = lambda *_: contextlib.nullcontext()",
 }
 CHEATED = """
     import unittest
@@ -121,6 +163,9 @@ CHEATED = """
     def test_wrong(): assert 1 == 2
     @pytest.mark.parametrize("x", [2])
     def test_parameter(x): assert x == 1
+    def test_near(): assert 1 == pytest.approx(2)
+    def test_raises():
+        with pytest.raises(ValueError): pass
     class Cases(unittest.TestCase):
         def test_case(self): self.assertEqual(1, 2)
 """
@@ -155,7 +200,10 @@ ODD_TESTS = """
             def test_a(self): pass
     class Cases(unittest.IsolatedAsyncioTestCase):
         @classmethod
-        def setUpClass(cls): cls.one = 1
+        def setUpClass(cls): cls.one, cls.made = 1, lambda self: 1
+        def own(self): return 1
+        def test_made(self):
+            with mock.patch.object(Cases, "own", lambda self: 2): self.assertEqual(self.own(), 2)
         async def test_async(self): await asyncio.sleep(0)
         def test_subtests(self):
             for n in range(2):
@@ -175,6 +223,19 @@ for name in ("mem", "environ", "maps", "fd"):
     except OSError:
         pass
 print("tried")
+"""
+TAKEN_BACK = """
+import os
+def readable(way):
+    try:
+        os.close(os.open(way, os.O_RDONLY | os.O_NONBLOCK))
+        return os.readlink(way)[:5] == "pipe:"
+    except OSError:
+        return False
+def test_a():
+    ways = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
+    printed = {os.readlink(f"/proc/self/fd/{n}") for n in (1, 2)}
+    assert [way for way in ways if readable(way) and os.readlink(way) not in printed] == []
 """
 FORGED_EXIT = """
 import gc, json, os
@@ -210,9 +271,10 @@ class CheatContract(SandboxCase):
     def test_who_changes_pytest_for_one_test_is_found_out(self, make: Runs, case: str) -> None:
         report = make.report(CHEATED, PLUGINS[case])
         told = verdicts(report)
-        wrong = [told.get(name) for name in ("test_wrong", "test_parameter[2]", "Cases::test_case")]
+        names = ("test_wrong", "test_parameter[2]", "test_near", "test_raises", "Cases::test_case")
+        wrong = [told.get(name) for name in names]
         found_out = [problem.type for problem in report.errors] == ["ResultsNotTrusted"]
-        assert found_out or (report.errors, wrong) == ((), ["failed"] * 3), report
+        assert found_out or (report.errors, wrong) == ((), ["failed"] * 5), report
 
     def test_a_test_that_was_replaced_while_it_was_found_has_another_line(self, make: Runs) -> None:
         tests = "import solution\ndef test_first(): assert 0\nsolution.hook()\n"
@@ -245,6 +307,11 @@ class CheatContract(SandboxCase):
                 assert "Report" not in kinds
         """
         assert verdicts(make.report(tests)) == {"test_a": "passed"}
+
+    def test_a_report_cannot_be_read_or_taken_back(self, make: Runs) -> None:
+        """A pipe can be opened again by its writer; what comes last says how the run ended."""
+        report = make.report(TAKEN_BACK)
+        assert verdicts(report) == {"test_a": "passed"}, report
 
     def test_how_it_ended_cannot_be_forged(self, make: Runs) -> None:
         outcome = make.tests(f"{FORGED_EXIT}\ndef test_a(): os._exit(5)\n")

@@ -88,9 +88,13 @@ class SkipContract(SandboxCase):
         report = make.report(ONE, "import pytest\npytest.skip('no', allow_module_level=True)")
         assert [problem.type for problem in report.errors] == ["SolutionSkipped"]
 
-    def test_a_mark_of_the_solution_excuses_no_test(self, make: Runs) -> None:
+    @pytest.mark.parametrize(
+        "words", ["", "# lines to skip: xfail", '"""Rows to skip."""', "rows = dict(skip='xfail')"]
+    )
+    def test_a_mark_of_the_solution_excuses_no_test(self, make: Runs, words: str) -> None:
+        """A word in a comment, a text or the name of an argument is no skip of the tests."""
         mark = "import sys, pytest\nsys.modules['test_solution'].pytestmark = pytest.mark.xfail\n"
-        report = make.report(ONE, f"{mark}def add(a, b): return 0")
+        report = make.report(f"{words}\n{ONE}", f"{mark}def add(a, b): return 0")
         assert verdicts(report) == {"test_add": "failed"}
 
     def test_skips_of_the_tests_stay_skips(self, make: Runs) -> None:

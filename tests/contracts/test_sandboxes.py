@@ -93,6 +93,7 @@ KEPT_BY_THE_FAKE = {
     "test_an_honest_solution_is_trusted",
     "test_a_forked_test_reports_once",
     "test_the_runner_cannot_be_imported",
+    "test_a_report_cannot_be_read_or_taken_back",
     "test_the_runner_is_not_among_the_objects_that_are_found",
 }
 

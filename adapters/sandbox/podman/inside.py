@@ -15,7 +15,7 @@ later), and started by `handed.command`. Its only argument is a job, a JSON obje
                two more names: `environment`, variables of the program, and `nonce`
 
 Without `waits` the nonce comes in the variable CODETAPE_NONCE, which the program does not get.
-Descriptor 3 of the program is a pipe for its report. The host is told everything in lines on standard
+Descriptor 3 of the program is a socket for its report. The host is told everything in lines on standard
 output, which the program cannot reach: it has no descriptor of it, and this process is not dumpable,
 so there is no way through /proc. A line is a word, a blank, and a value:
 
@@ -39,6 +39,7 @@ import os
 import resource
 import select
 import signal
+import socket
 import stat
 import sys
 import time
@@ -195,7 +196,9 @@ def _bell() -> int:
 
 def _spawn(job: dict[str, Any], nonce: str) -> tuple[int, list[int]]:
     """Start the program in a session of its own; return its pid and our ends of its pipes."""
-    pipes = [os.pipe() for _ in range(4)]
+    # Who writes to a pipe can open it again and take back what was written; a socket he cannot.
+    report = tuple(end.detach() for end in socket.socketpair())
+    pipes = [*(os.pipe() for _ in range(3)), report]
     (stdin, feed), *outward = pipes
     os.write(feed, nonce.encode() + b"\n")
     os.close(feed)

@@ -9,9 +9,9 @@ P is the Python of the environment; the runner itself is started by the interpre
 
 The other modules are self-contained (standard library and pytest, Python 3.9 and later).
 
-WHERE is the path of a file that must not exist yet, or `fd:N` for an inherited descriptor (a pipe
-is best: what was written cannot be taken back). The nonce `-` is read from standard input. The
-report is JSON lines, one fact each; report.py says what the host makes of them:
+WHERE is the path of a file that must not exist yet, or `fd:N` for an inherited descriptor (a socket
+is best: who writes to a pipe can open it again and take back what was written). The nonce `-` is read
+from standard input. The report is JSON lines, one fact each; report.py says what is made of them:
 
     {"nonce", "seq", "kind": "begin", "python"}      by the parent
     {"nonce", "seq", "kind": "collected", "ids", "lines"}   in parts; ids without the file name

@@ -1,4 +1,4 @@
-"""Holds pytest and the tests to what they were: hooks, functions, and the parameters of each test.
+"""Holds pytest and the tests to what they were: hooks, functions, classes, and each test.
 
 Plugins are off from the beginning of collection on: none is imported for `pytest_plugins`, none can be
 registered. A change behind the back of the plugin manager is found out when the next test has ended.
@@ -22,9 +22,10 @@ HELD = (
         "_pytest.unittest",
     ),
     *("_pytest.nodes", "_pytest.fixtures", "_pytest.outcomes", "_pytest.main", "_pytest.subtests"),
+    *("_pytest.approx", "_pytest.python_api", "_pytest.raises", "_pytest.recwarn", "pytest"),
     *("unittest.case", "pluggy._callers", "pluggy._hooks", "pluggy._manager"),
 )
-"""Modules that make results."""
+"""Modules that make results, or compare for the tests."""
 
 
 class PluginsAreOff(Exception):
@@ -34,40 +35,43 @@ class PluginsAreOff(Exception):
 class Pins:
     """Compares with what was there when collection began; `hold` each test when it is found."""
 
-    def __init__(self, manager: Any) -> None:
-        self._manager = manager
-        self._tests: dict[str, tuple[Any, Any, Any, dict[str, Any]]] = {}
-        _refuse(manager)
-        self._hooks = _hooks(manager)
-        self._functions = [
+    def __init__(self, config: Any) -> None:
+        self._config = config
+        self._tests: dict[str, dict[str, Any]] = {}
+        self._classes: dict[Any, dict[str, Any]] = {}
+        _refuse(config.pluginmanager)
+        self._hooks = _hooks(config)
+        self._held = [
             (place, name, value, _code(value))
             for place in _places()
             for name, value in list(place.items())
-            if _code(value) is not None
+            if _code(value) is not None or isinstance(value, type)
         ]
 
     def hold(self, item: Any) -> None:
-        """Note the function and the parameters of a test."""
-        function = getattr(item, "function", None)
-        self._tests[item.nodeid] = (item, function, _code(function), _params(item))
+        """Note the function, the class and the parameters of a test."""
+        self._tests[item.nodeid] = _parts(item)
+        if isinstance(own := getattr(item, "cls", None), type) and own not in self._classes:
+            self._classes[own] = _methods(own)
 
     def differs(self, item: Any) -> bool:
         """Say whether a test is another one than the one that was held."""
-        if item.nodeid not in self._tests:
-            return True
-        held, function, code, params = self._tests[item.nodeid]
-        now = getattr(item, "function", None)
-        if held is not item or now is not function:
-            return True
-        given = _params(item)
-        same = all(name in given and given[name] is value for name, value in params.items())
-        return _code(now) is not code or len(given) != len(params) or not same
+        held, now = self._tests.get(item.nodeid, {}), _parts(item)
+        same = held.keys() == now.keys() and all(held[name] is now[name] for name in held)
+        return not same or _hides(item) or _hides(item.session)
 
     def changed(self) -> bool:
-        """Say whether hooks or functions of pytest and unittest are others than at the beginning."""
-        return _hooks(self._manager) != self._hooks or any(
-            place.get(name) is not value or _code(value) is not code
-            for place, name, value, code in self._functions
+        """Say whether hooks, functions or classes are others than they were."""
+        return (
+            _hooks(self._config) != self._hooks
+            or any(
+                not methods.items() <= _methods(own).items()
+                for own, methods in self._classes.items()
+            )
+            or any(
+                place.get(name) is not value or _code(value) is not code
+                for place, name, value, code in self._held
+            )
         )
 
 
@@ -82,9 +86,10 @@ def _refuse(manager: Any) -> None:
     manager.consider_module = manager.consider_env = manager.import_plugin = nothing
 
 
-def _hooks(manager: Any) -> list[object]:
+def _hooks(config: Any) -> list[object]:
     """Return all that is called for hooks, in its order; it stays alive, so that it can be compared."""
-    found: list[object] = [getattr(manager, "_inner_hookexec", None)]
+    manager = config.pluginmanager
+    found: list[object] = [config.hook is manager.hook, getattr(manager, "_inner_hookexec", None)]
     for name, caller in vars(manager.hook).items():
         if name.startswith("pytest_"):
             impls = caller.get_hookimpls()
@@ -110,5 +115,21 @@ def _code(value: Any) -> object:
     return value.__code__ if type(value) is FunctionType else None
 
 
-def _params(item: Any) -> dict[str, Any]:
-    return dict(getattr(getattr(item, "callspec", None), "params", {}))
+def _methods(own: type) -> dict[str, Any]:
+    """Return the functions that a class of tests finds for each name, with their code."""
+    found = {name: value for base in reversed(own.__mro__) for name, value in vars(base).items()}
+    return {name: (value, _code(value)) for name, value in found.items() if _code(value)}
+
+
+def _parts(item: Any) -> dict[str, Any]:
+    """Return all that makes an item the test that it is, by name."""
+    function = getattr(item, "function", None)
+    around = {name: getattr(item, name) for name in ("parent", "session", "config")}
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    own = {"item": item, "class": type(item), "function": function, "code": _code(function)}
+    return {**around, **own, **{f"parameter {name}": value for name, value in params.items()}}
+
+
+def _hides(node: Any) -> bool:
+    """Say whether a node has something of its own in the place of a method of its class."""
+    return any(callable(getattr(type(node), name, None)) for name in vars(node))

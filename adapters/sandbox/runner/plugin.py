@@ -100,7 +100,7 @@ class Plugin:
 
     def pytest_collection(self, session: Any) -> None:
         """Hold pytest to what it is now: nothing foreign was imported yet."""
-        self._pins = Pins(session.config.pluginmanager)
+        self._pins = Pins(session.config)
 
     def pytest_make_collect_report(self, collector: Any) -> Generator[None, Any, Any]:
         """Turn an exit at import, which would end pytest, into an error of collection."""

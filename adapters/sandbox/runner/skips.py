@@ -1,16 +1,16 @@
 """Tells a skip of the tests from one that the solution made: a solution must not excuse itself.
 
 A skip (or an xfail) belongs to the tests if the file of tests says so in the statement that raised it,
-or has such a word at all where no frame is known (marks, decorators). It belongs to the solution if
-the innermost frame of both is the solution's, if code without a file raised it, or if the statement of
-the tests that called it says nothing of skipping: `add = pytest.skip` has no frame of its own.
+or at all where no frame is known (marks, decorators); names say so, comments and texts do not. It
+belongs to the solution if the innermost frame of both is the solution's, if code without a file raised
+it, or if the statement of the tests that called it says nothing of skipping: `add = pytest.skip` has no
+frame of its own.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-import re
 import sys
 import unittest
 from collections.abc import Iterator
@@ -19,9 +19,11 @@ from typing import Any
 
 from codetape.adapters.sandbox.runner.problems import TRACEBACK, Places
 
-WORDS = re.compile(
-    r"\b(skip|skips|skipif|skipIf|skipUnless|skipTest|importorskip|SkipTest|Skipped"
-    r"|xfail|XFailed|expectedFailure|__unittest_skip__)\b"
+WORDS = frozenset(
+    [
+        *("skip", "skips", "skipif", "skipIf", "skipUnless", "skipTest", "importorskip"),
+        *("SkipTest", "Skipped", "xfail", "XFailed", "expectedFailure", "__unittest_skip__"),
+    ]
 )
 CONTEXT = vars(BaseException)["__context__"]
 """The attribute itself: a class of the solution's may have another one of this name."""
@@ -40,23 +42,23 @@ class Skips:
         )
         try:
             with open(places.tests, encoding="utf-8") as file:
-                self._text = file.read()
-        except (OSError, ValueError):
-            self._text = ""
-        self._lines = self._text.split("\n")
-        self._statements = sorted(_statements(self._text))
+                tree = ast.parse(file.read())
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            tree = ast.Module([], [])
+        self._statements = sorted(_statements(tree))
+        self._said = set(_said(tree))
 
     def by_solution(self, error: BaseException | None, outcome: str) -> bool:
         """Say whether the solution made a phase end as `outcome`, "skipped" or "xfailed"."""
         if error is None or (outcome == "xfailed" and not self.is_skip(error)):
-            return not self._says(self._text)
+            return not self._said
         return any(map(self._made, _parts(error)))
 
     def _made(self, error: BaseException) -> bool:
         while (place := self._place(error)) is None:
             before = CONTEXT.__get__(error)  # unittest keeps the exception there that it replaces
             if before is None or not self.is_skip(before):
-                return not self._says(self._text)
+                return not self._said
             error = before
         return place == "solution"
 
@@ -79,7 +81,7 @@ class Skips:
         if place == "solution":
             return place
         if place == "tests":
-            return place if self._says(self._statement(line)) else "tests unsaid"
+            return place if self._says(line) else "tests unsaid"
         if found is None or found == "solution":
             return found
         if code.co_filename.startswith("<") and not code.co_filename.startswith(
@@ -88,16 +90,13 @@ class Skips:
             return "solution"
         return found if code.co_filename in self._machinery else "tests"
 
-    def _statement(self, line: int) -> str:
-        """Return the text of the innermost statement at a line."""
+    def _says(self, line: int) -> bool:
+        """Say whether the innermost statement at a line has such a name."""
         around = [
             (end - begin, begin, end) for begin, end in self._statements if begin <= line <= end
         ]
         _, begin, end = min(around, default=(0, line, line))
-        return "\n".join(self._lines[begin - 1 : end])
-
-    def _says(self, text: str) -> bool:
-        return WORDS.search(text) is not None
+        return not self._said.isdisjoint(range(begin, end + 1))
 
 
 def _parts(error: BaseException) -> Iterator[BaseException]:
@@ -108,14 +107,21 @@ def _parts(error: BaseException) -> Iterator[BaseException]:
             yield from _parts(part)
 
 
-def _statements(text: str) -> Iterator[tuple[int, int]]:
+def _statements(tree: ast.Module) -> Iterator[tuple[int, int]]:
     """Yield the first and last line of each statement; of a compound one those of its head."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)
             end = body[0].lineno if body else node.end_lineno or node.lineno
             yield node.lineno, max(node.lineno, end - 1 if body else end)
+
+
+def _said(tree: ast.Module) -> Iterator[int]:
+    """Yield the lines of names that skip; those of an import stand for its statement."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            words = {part for alias in node.names for part in alias.name.split(".")}
+        else:
+            words = {getattr(node, "attr", ""), getattr(node, "id", "")}
+        if not words.isdisjoint(WORDS) and isinstance(node, (ast.expr, ast.stmt)):
+            yield node.end_lineno or node.lineno

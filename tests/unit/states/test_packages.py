@@ -188,3 +188,9 @@ def test_merging_loses_no_distribution_and_is_done_once(asked: list[str]) -> Non
     once = merged(asked)
     assert merged(once) == once
     assert [name_of(one) for one in once] == sorted({name_of(one) for one in asked})
+
+
+@pytest.mark.parametrize("name", ["evil\n", "evil\n.part", "evil\r", "evil\u2028"])
+def test_a_name_with_white_space_is_no_distribution(name: str) -> None:
+    """A missing module is named by the code that raised the error."""
+    assert distribution_of(name) is None
