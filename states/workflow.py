@@ -11,7 +11,7 @@ from codetape.states import events as e
 from codetape.states.changing import replace
 from codetape.states.ending import ending
 from codetape.states.folding import folded
-from codetape.states.machine import Machine
+from codetape.states.machine import IllegalTransition, Machine
 from codetape.states.reading import interpret
 from codetape.states.requests import Request
 from codetape.states.session import Ending, Session
@@ -51,6 +51,8 @@ class Workflow:
     def advance(self, session: Session, event: e.Event) -> Session:
         """Return the session after `event`. Raises IllegalTransition; the session is a value, so
         whoever is refused still has it as it was."""
+        if event.name not in self.machine.events:  # of another workflow: there is no fold of it
+            raise IllegalTransition(session.id, session.state, event.name)
         facts = self.folded(session, event)
         state = self.machine.next_state(session.id, session.state, event.name, facts)
         after = replace(facts, state=state, seq=session.seq + 1)
