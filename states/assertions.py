@@ -7,7 +7,9 @@ import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
+from codetape.states.python_source import DEEPEST, levels
 from codetape.states.strength import (
     NOTHING,
     STRONG,
@@ -24,6 +26,9 @@ SUBSTITUTIONS = 200
 """Limit of the local values that are put in the place of their names in one expression."""
 
 LONGEST_LOOP = 1000
+
+MOST_CHECKS = 4000
+"""Assertions of one test that are told apart; loops in loops make millions of them."""
 
 _TRANSPARENT = frozenset(
     [
@@ -62,7 +67,8 @@ class Check:
 
 def checks(function: Function, helpers: frozenset[str] = frozenset()) -> list[Check]:
     """Return the assertions of a test that can be reached; `helpers` are functions that assert."""
-    return [c for c in _Skeleton(function, helpers).block(function.body, ()) if c.strength > 0]
+    found = _Skeleton(function, helpers).block(function.body, ())
+    return list(islice((check for check in found if check.strength > 0), MOST_CHECKS))
 
 
 def last_name(node: ast.AST) -> str:
@@ -204,8 +210,8 @@ class _Skeleton:
         if times is None:
             yield from self.block(body, (*path, f"for {self.shape(values, erased=True)}"))
         elif times:
-            inner = list(self.block(body, path))
-            for _ in range(min(times, LONGEST_LOOP)):
+            inner = list(islice(self.block(body, path), MOST_CHECKS))
+            for _ in range(min(times, LONGEST_LOOP) if inner else 0):
                 yield from inner
 
     def context(self, node: ast.With | ast.AsyncWith, path: tuple[str, ...]) -> Iterator[Check]:
@@ -247,9 +253,16 @@ class _Skeleton:
 class _Values(ast.NodeTransformer):
     def __init__(self, values: dict[str, ast.expr]) -> None:
         self.values, self.left = values, SUBSTITUTIONS
+        self.depth = 0
 
     def whole(self, node: ast.expr) -> ast.expr:
+        """Return an expression with its values in place, as far as it does not become too deep."""
+        depth = levels(node)
+        if self.depth + depth > DEEPEST:
+            return node
+        self.depth += depth
         found: ast.expr = self.visit(copy.deepcopy(node))
+        self.depth -= depth
         return found
 
     def visit_Name(self, node: ast.Name) -> ast.expr:

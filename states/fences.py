@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from codetape.states.python_source import syntax_error
 
 _OPENING = re.compile(r"^(?P<indent> {0,3})(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
+_CLOSING = re.compile(r"^ {0,3}(?P<ticks>`{3,}|~{3,})[ \t]*$")
 _PYTHON = re.compile(r"\{?\.?(py|python)[-\d.]*\b", re.IGNORECASE)
 
 CLOSINGS = 16
 """Lines that may close a fence, of those that follow it: answers with hundreds of fences exist."""
+
+LONGEST = 16_000_000
+"""Characters of all blocks of a text together, which overlap: after so many, no more are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +75,19 @@ def fenced_blocks(text: str) -> list[str]:
 
 def _blocks(text: str) -> Iterator[Block]:
     lines = text.split("\n")
+    left, closing = LONGEST, _closing_lines(lines)
     for start, line in enumerate(lines):
         if opening := _OPENING.match(line):
-            ends = _closings(lines, start, opening["ticks"])[:CLOSINGS]
+            ends = list(islice(_closings(closing, start, opening["ticks"]), CLOSINGS))
             inside = [
                 _outdented(x, len(opening["indent"]))
                 for x in lines[start + 1 : max(ends, default=0)]
             ]
             for end in ends:
                 body = "\n".join(inside[: end - start - 1])
+                left -= len(body)
+                if left < 0:
+                    return
                 yield Block(body, start, end, opening["info"].strip())
 
 
@@ -87,9 +97,11 @@ def has_open_fence(text: str) -> bool:
     A line of marks alone may be a closing one, unless it is the first.
     """
     lines, first = text.split("\n"), True
+    closing = _closing_lines(lines)
     for start, line in enumerate(lines):
         if opening := _OPENING.match(line):
-            if (first or opening["info"].strip()) and not _closings(lines, start, opening["ticks"]):
+            closed = next(_closings(closing, start, opening["ticks"]), None) is not None
+            if (first or opening["info"].strip()) and not closed:
                 return True
             first = False
     return False
@@ -104,6 +116,13 @@ def _outdented(line: str, indent: int) -> str:
     return line[min(indent, blank) :]
 
 
-def _closings(lines: list[str], start: int, ticks: str) -> list[int]:
-    close = re.compile(rf"^ {{0,3}}{re.escape(ticks[0])}{{{len(ticks)},}}[ \t]*$")
-    return [n for n in range(start + 1, len(lines)) if close.match(lines[n])]
+def _closing_lines(lines: list[str]) -> list[tuple[int, str]]:
+    """Return the lines that may close a fence, by their numbers, with their marks."""
+    found = ((n, _CLOSING.match(line)) for n, line in enumerate(lines))
+    return [(n, match["ticks"]) for n, match in found if match]
+
+
+def _closings(closing: list[tuple[int, str]], start: int, ticks: str) -> Iterator[int]:
+    """Yield the lines after `start` that may close a fence of `ticks`."""
+    first = bisect_right(closing, start, key=lambda line: line[0])
+    return (n for n, marks in islice(closing, first, None) if marks.startswith(ticks))
