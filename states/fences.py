@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from codetape.states.python_source import syntax_error
+from codetape.states.python_source import TOO_DEEP, TOO_LONG, syntax_error
 
 _OPENING = re.compile(r"^(?P<indent> {0,3})(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
 _CLOSING = re.compile(r"^ {0,3}(?P<ticks>`{3,}|~{3,})[ \t]*$")
@@ -51,9 +51,13 @@ def python_code(text: str) -> str:
     stripped = _lines_ended(text).strip("\n")
     if syntax_error(stripped) is None:
         return stripped
-    parsed = [block for block in _blocks(stripped) if syntax_error(block.text) is None]
+    blocks = list(_blocks(stripped))
+    parsed = [block for block in blocks if syntax_error(block.text) is None]
     outer = [block for block in parsed if not any(block.is_in(other) for other in parsed)]
-    return max(outer, key=_worth).text if outer else stripped
+    if outer:
+        return max(outer, key=_worth).text
+    unread = (b.text for b in blocks if syntax_error(b.text) in {TOO_DEEP, TOO_LONG})
+    return next(unread, stripped)  # so that the reason is said of the code, not of its fence
 
 
 def _worth(block: Block) -> tuple[bool, int]:

@@ -33,7 +33,8 @@ DEEPEST = 100
 MOST_BITS = 14_000
 """Bits of a whole number: Python writes none of many more digits."""
 
-_TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
+TOO_LONG = "it has a number of too many digits"
+TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
 
 
 def parsed(source: str) -> ast.Module:
@@ -57,7 +58,7 @@ def _tree(source: str) -> ast.Module:
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
     except (RecursionError, MemoryError):  # the parser's own bounds
-        raise SyntaxError(_TOO_DEEP) from None
+        raise SyntaxError(TOO_DEEP) from None
     except ValueError as error:  # NUL, lone surrogates
         raise SyntaxError(str(error)) from None
     _refuse_unreadable(tree)
@@ -66,11 +67,11 @@ def _tree(source: str) -> ast.Module:
 
 def _refuse_unreadable(tree: ast.Module) -> None:
     if levels(tree, elifs=False) > DEEPEST:
-        raise SyntaxError(_TOO_DEEP)
+        raise SyntaxError(TOO_DEEP)
     for node in ast.walk(tree):
         number = node.value if isinstance(node, ast.Constant) else None
         if isinstance(number, int) and number.bit_length() > MOST_BITS:
-            raise SyntaxError("it has a number of too many digits")
+            raise SyntaxError(TOO_LONG)
 
 
 def levels(tree: ast.AST, *, elifs: bool = True) -> int:
@@ -122,7 +123,7 @@ def compile_error(source: str) -> str | None:
     except SyntaxError as error:
         return _in_words(error)
     except (RecursionError, MemoryError):
-        return _TOO_DEEP
+        return TOO_DEEP
     return None
 
 

@@ -272,6 +272,8 @@ def weakened_source(old: str, new: str) -> list[str]:
     """Return the points in which a test file checks less than `old`; none without an old file."""
     if not old or syntax_error(old) is not None:
         return []
+    if problem := syntax_error(new):
+        return [f"the new file does not parse: {problem}"]
     return weakened_file(parsed(old), parsed(new))
 
 
