@@ -99,7 +99,9 @@ RULES: dict[Callable[..., Any], Callable[[str], Any]] = {
 }
 """Every rule that takes a text of a model, and how it is asked."""
 
-OF_TREES = frozenset({"is_fixture", "same_heads", "cases", "schema_text", "read", "whole_text"})
+OF_TREES = frozenset(
+    {"levels", "is_fixture", "same_heads", "cases", "schema_text", "read", "whole_text"}
+)
 """Public functions that take a part of a tree, or an answer: they are asked by those above."""
 
 HOMES: tuple[ModuleType, ...] = (
