@@ -130,13 +130,13 @@ def _failed(rule: Callable[..., Any], codes: dict[str, str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_no_code_breaks_a_rule(rule: Callable[..., Any]) -> None:
-    assert _failed(rule, CODES) == {}
+    assert _failed(rule, dict(list(CODES.items())[::7])) == {}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_no_large_code_breaks_a_rule(rule: Callable[..., Any]) -> None:
-    assert _failed(rule, LARGE) == {}
+    assert _failed(rule, CODES | LARGE) == {}
 
 
 def test_every_rule_of_a_text_is_asked() -> None:
@@ -220,6 +220,7 @@ def _answers(kind: str) -> Iterator[tuple[str, str]]:
                 yield f"JSON {name} in a field", told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: request.name)
 def test_no_answer_breaks_its_reading(request_: r.ModelRequest) -> None:
     """Each is an event, so that nothing is lost after it was paid for."""
