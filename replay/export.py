@@ -88,7 +88,7 @@ def _data(row: StoredEvent) -> Any:
         data = json.loads(row.data)
         if canonical(data) == row.data:
             return data
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     raise DamagedTape(row.session, row.seq, "its data is no JSON in canonical form")
 

@@ -13,7 +13,7 @@ from codetape.engine.tape import Recorded, Source
 from codetape.engine.visible import in_html, safe
 from codetape.replay.rules import opened
 from codetape.states.events import Event, Forked, Resumed
-from codetape.states.machine import State
+from codetape.states.machine import IllegalTransition, State
 from codetape.states.session import Session
 from codetape.states.workflow import WORKFLOWS, Workflow
 
@@ -54,7 +54,12 @@ def is_redacted(source: Source) -> bool:
 
 
 def as_recorded(rules: Workflow, before: Session, record: Recorded) -> Session:
-    """Return the session after an event that led where the tape says, whatever the table says."""
+    """Return the session after an event that led where the tape says, whatever the table says.
+
+    Raises IllegalTransition for an event of another workflow.
+    """
+    if record.event.name not in rules.machine.events:
+        raise IllegalTransition(before.id, before.state, record.event.name)
     facts = rules.folded(before, record.event)
     if record.dest not in {*State}:
         raise DamagedTape(record.session, record.seq, "it leads to no state that there is")

@@ -7,6 +7,7 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from codetape.states.local_values import LocalValues
 from codetape.states.strength import (
@@ -22,6 +23,9 @@ from codetape.states.strength import (
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 LONGEST_LOOP = 1000
+
+MOST_CHECKS = 4000
+"""Assertions of one test that are told apart; loops in loops make millions of them."""
 
 _TRANSPARENT = frozenset(
     [
@@ -66,7 +70,8 @@ def checks(
     `helpers` are functions that assert, `pure` names of the module that do not lead to the solution.
     """
     skeleton = _Skeleton(function, helpers, LocalValues(function, pure))
-    return [c for c in skeleton.block(function.body, ()) if c.strength > 0]
+    found = skeleton.block(function.body, ())
+    return list(islice((check for check in found if check.strength > 0), MOST_CHECKS))
 
 
 def last_name(node: ast.AST) -> str:
@@ -219,8 +224,8 @@ class _Skeleton:
         if times is None:
             yield from self.block(body, (*path, f"for {self.shape(values, erased=True)}"))
         elif times:
-            inner = list(self.block(body, path))
-            for _ in range(min(times, LONGEST_LOOP)):
+            inner = list(islice(self.block(body, path), MOST_CHECKS))
+            for _ in range(min(times, LONGEST_LOOP) if inner else 0):
                 yield from inner
 
     def context(self, node: ast.With | ast.AsyncWith, path: tuple[str, ...]) -> Iterator[Check]:

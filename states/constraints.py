@@ -15,6 +15,9 @@ from codetape.states.answers import ConstraintShape, Unusable
 from codetape.states.job import Column, Job, Sample
 from codetape.states.values import Value
 
+MOST_GROUPS = 50
+"""Groups of a regular expression: each may be a level of the ones around it."""
+
 
 class Check(Value):
     """A check of one column: `kind` as the model names it, `arguments` in a fixed order."""
@@ -72,10 +75,16 @@ def _pattern(values: tuple[JsonValue, ...]) -> tuple[JsonValue, ...]:
     texts = [value for value in values if isinstance(value, str)]
     try:
         (text,) = texts
-        re.compile(text)
-    except (ValueError, re.error) as error:
+        _compile(text)
+    except (ValueError, re.error, OverflowError) as error:
         raise Unusable("invalid", f"parameters: no regular expression: {error}") from error
     return (text,)
+
+
+def _compile(pattern: str) -> None:
+    if pattern.count("(") > MOST_GROUPS:
+        raise ValueError(f"it has more than {MOST_GROUPS} groups")
+    re.compile(pattern)
 
 
 def _members(values: tuple[JsonValue, ...]) -> tuple[JsonValue, ...]:

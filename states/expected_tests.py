@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -121,9 +122,9 @@ def _unconditional(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 def _module_level(root: ast.AST) -> Iterator[ast.AST]:
     """Yield all nodes below `root` but those inside functions and classes."""
-    left: list[ast.AST] = [root]
+    left: deque[ast.AST] = deque([root])
     while left:
-        node = left.pop(0)
+        node = left.popleft()
         yield node
         if node is root or not isinstance(node, Function | ast.ClassDef | ast.Lambda):
             left += ast.iter_child_nodes(node)

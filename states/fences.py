@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from codetape.states.python_source import defined_names, syntax_error
+from codetape.states.python_source import TOO_DEEP, TOO_LONG, defined_names, syntax_error
 
 _TICKS = r"(?P<ticks>`{3,}|~{3,})"
 _MARK = re.compile(
@@ -102,12 +102,18 @@ def python_code(text: str, fits: Callable[[str], bool] = lambda _: True) -> str:
     if found:
         return _chosen(found, fits).text
     plain = plain_code(stripped)
-    return stripped if plain == stripped else python_code(plain, fits)
+    return _unread(stripped) if plain == stripped else python_code(plain, fits)
 
 
 def plain_code(text: str) -> str:
     """Return a text without the quotes, spaces and invisible characters of word processors."""
     return text.translate(TYPOGRAPHY)
+
+
+def _unread(text: str) -> str:
+    """Return the code that is too deep or too long to be read, so that this is said of it."""
+    found = read_blocks(text, lambda code: syntax_error(code) in {TOO_DEEP, TOO_LONG} or None)
+    return found[-1][0].text if found else text
 
 
 def _parsing(text: str) -> bool | None:

@@ -8,6 +8,7 @@ import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from codetape.states.python_source import DEEPEST, levels
 from codetape.states.strength import is_subject
 
 SUBSTITUTIONS = 200
@@ -142,9 +143,16 @@ def _bindings(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
 class _Values(ast.NodeTransformer):
     def __init__(self, values: dict[str, ast.expr]) -> None:
         self.values, self.left = values, SUBSTITUTIONS
+        self.depth = 0
 
     def whole(self, node: ast.expr) -> ast.expr:
+        """Return an expression with its values in place, as far as it does not become too deep."""
+        depth = levels(node)
+        if self.depth + depth > DEEPEST:
+            return node
+        self.depth += depth
         found: ast.expr = self.visit(copy.deepcopy(node))
+        self.depth -= depth
         return found
 
     def visit_Name(self, node: ast.Name) -> ast.expr:

@@ -45,7 +45,7 @@ def apply_patches(
             target = _target(source, name, due)
             source = _spliced(source, target, _module(code))
             done.append(target.id)
-        except (ValueError, RecursionError) as reason:
+        except ValueError as reason:
             refused.append(f"{name}: {reason}")
     return Patched(source, tuple(dict.fromkeys(done)), tuple(refused))
 

@@ -27,11 +27,21 @@ class TestFunction(Value):
 
 _PARSING = threading.Lock()
 
+DEEPEST = 100
+"""Levels of a tree that is read. Python's own walks take up to six frames for one, of a thousand."""
+
+MOST_BITS = 14_000
+"""Bits of a whole number: Python writes none of many more digits."""
+
+TOO_LONG = "it has a number of too many digits"
+TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
+
 
 def parsed(source: str) -> ast.Module:
     """Return the syntax tree, which is shared: nobody changes it.
 
-    Raises SyntaxError, and ValueError or RecursionError for odd texts.
+    Raises SyntaxError, also for what Python might parse and no rule could walk over: how deep it may be
+    depends on the tree alone, and not on who asks.
     """
     return _tree(source.rstrip("\n"))  # a text and its file differ in the last line end only
 
@@ -48,9 +58,46 @@ def _tree(source: str) -> ast.Module:
     Warnings of the parser ("invalid escape sequence") are left out: whether they are errors is a
     setting of the process, and no rule may depend on it. The lock is for them, filters are global.
     """
-    with _PARSING, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(source)
+    try:
+        with _PARSING, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except (RecursionError, MemoryError):  # the parser's own bounds
+        raise SyntaxError(TOO_DEEP) from None
+    except ValueError as error:  # NUL, lone surrogates
+        raise SyntaxError(str(error)) from None
+    _refuse_unreadable(tree)
+    return tree
+
+
+def _refuse_unreadable(tree: ast.Module) -> None:
+    if levels(tree, elifs=False) > DEEPEST:
+        raise SyntaxError(TOO_DEEP)
+    for node in ast.walk(tree):
+        number = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(number, int) and number.bit_length() > MOST_BITS:
+            raise SyntaxError(TOO_LONG)
+
+
+def levels(tree: ast.AST, *, elifs: bool = True) -> int:
+    """Count the levels of a tree; without `elifs`, all branches of a condition are on one level."""
+    deepest, level = 0, [tree]
+    while level:
+        deepest += 1
+        level = [child for node in level for child in _below(node, elifs)]
+    return deepest
+
+
+def _below(node: ast.AST, elifs: bool) -> Iterator[ast.AST]:
+    """Yield the nodes one level below a node."""
+    while not elifs and isinstance(node, ast.If) and _is_elif(node.orelse):
+        yield from (node.test, *node.body)
+        node = node.orelse[0]
+    yield from ast.iter_child_nodes(node)
+
+
+def _is_elif(orelse: list[ast.stmt]) -> bool:
+    return len(orelse) == 1 and isinstance(orelse[0], ast.If)
 
 
 @lru_cache(maxsize=256)
@@ -59,10 +106,12 @@ def syntax_error(source: str) -> str | None:
     try:
         parsed(source)
     except SyntaxError as error:
-        return f"line {error.lineno}: {error.msg}"
-    except (ValueError, RecursionError, MemoryError) as error:
-        return str(error) or type(error).__name__
+        return _in_words(error)
     return None
+
+
+def _in_words(error: SyntaxError) -> str:
+    return f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
 
 
 def compile_error(source: str) -> str | None:
@@ -70,14 +119,16 @@ def compile_error(source: str) -> str | None:
 
     What parses may be refused all the same, for where it stands.
     """
+    if problem := syntax_error(source):
+        return problem
     try:
         with _PARSING, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             compile(source, "-", "exec", dont_inherit=True)
     except SyntaxError as error:
-        return f"line {error.lineno}: {error.msg}"
-    except (ValueError, RecursionError, MemoryError) as error:
-        return str(error) or type(error).__name__
+        return _in_words(error)
+    except (RecursionError, MemoryError):
+        return TOO_DEEP
     return None
 
 
@@ -189,14 +240,16 @@ def _marked(tree: ast.Module) -> set[str]:
 
 def _tests_in(body: list[ast.stmt], prefix: str) -> list[TestFunction]:
     found: list[TestFunction] = []
-    for node in body:
+    left = body[::-1]
+    while left:
+        node = left.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if node.name.startswith("test") and not is_fixture(node):
                 found.append(_test(node, prefix))
         elif isinstance(node, ast.ClassDef) and _collectable(node):
             found.extend(_tests_in(node.body, f"{prefix}{node.name}::"))
         elif isinstance(node, ast.If | ast.Try | ast.With) and not prefix:
-            found.extend(_tests_in(_blocks(node), prefix))
+            left += _blocks(node)[::-1]
     return found
 
 

@@ -209,5 +209,5 @@ def _json_in(text: str) -> object:
     begin, end = text.find("{"), text.rfind("}")
     try:
         return json.loads(text[begin : end + 1])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

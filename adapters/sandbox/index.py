@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from codetape.adapters.sandbox.installers import acceptable, installer, settings
+from codetape.adapters.sandbox.interpreters import find
 from codetape.engine.ports import SandboxBroken
 
 YOUNG = timedelta(days=90)
@@ -56,9 +57,13 @@ class UvIndex:
             made = installer()
         except SandboxBroken:
             return Known()
+        python = find(None)
+        if python is None:
+            return Known()
         before = (datetime.now(UTC) - YOUNG).strftime("%Y-%m-%d")
+        base = (made.program, str(python.executable))
         newest, older = await asyncio.gather(
-            _resolved(made.program, name), _resolved(made.program, name, "--exclude-newer", before)
+            _resolved(*base, name), _resolved(*base, name, "--exclude-newer", before)
         )
         if _UNKNOWN.search(newest or ""):
             return Known(exists=False)
@@ -68,14 +73,15 @@ class UvIndex:
         return Known(exists=True, young=young)
 
 
-async def _resolved(program: str, name: str, *options: str) -> str | None:
+async def _resolved(program: str, python: str, name: str, *options: str) -> str | None:
     """Return what uv complains of, empty if it found the name, or None if it did not answer.
 
-    Nothing is built: only names and metadata are read.
+    Nothing is built: only names and metadata are read. It is asked from the root folder, and for one
+    Python: where we stand there may be settings and an environment of anybody.
     """
     process = await asyncio.create_subprocess_exec(
         *(program, "pip", "compile", "--quiet", "--no-deps", "--no-build", "--no-header"),
-        *("--no-annotate", "--no-python-downloads", *options, "-"),
+        *("--no-annotate", "--no-python-downloads", "--python", python, *options, "-"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,

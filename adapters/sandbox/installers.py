@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Literal
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from codetape.adapters.sandbox.interpreters import find_program
 from codetape.engine.ports import SandboxBroken
 from codetape.states.values import SandboxFailure
 
@@ -104,7 +104,7 @@ def compiling(python: Path, folder: Path) -> tuple[str, ...]:
 
 def installer() -> Uv:
     """Return uv, as a package or from the path. Raises SandboxBroken."""
-    program = _packaged_uv() or shutil.which("uv")
+    program = _packaged_uv() or find_program("uv")
     if program is None:
         message = "uv is not installed, which installs packages; install it: pip install uv"
         raise SandboxBroken(SandboxFailure(message=message, missing=True))

@@ -54,8 +54,14 @@ def _candidates(version: str | None) -> Iterator[str]:
     for name in ([f"python{version}"] if version else []) + ["python3"]:
         for folder in ("/usr/bin", "/usr/local/bin"):
             yield f"{folder}/{name}"
-        if found := shutil.which(name):
+        if found := find_program(name):
             yield found
+
+
+def find_program(name: str) -> str | None:
+    """Find a program on the path, but for folders that depend on where one stands."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return shutil.which(name, path=os.pathsep.join(filter(os.path.isabs, folders)))
 
 
 @cache

@@ -167,6 +167,7 @@ class Database:
             if self._path is not None:
                 # It is ours, or we were refused.
                 files.close_to_others(self._path.resolve(), was_empty=was_empty)
+                files.tell_of_folders(self._path.resolve())
                 _set_durability(db, self._path, self._filesystem(self._path))
             db.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
         except BaseException:

@@ -6,7 +6,9 @@ Closing a second descriptor of a file would drop every lock that SQLite holds on
 from __future__ import annotations
 
 import errno
+import grp
 import os
+import pwd
 import stat
 import warnings
 from contextlib import suppress
@@ -125,6 +127,41 @@ def _made_private(path: Path) -> bool:
     except OSError:  # a system of files that is read-only, or that has no modes
         return False
     return True
+
+
+def tell_of_folders(path: Path) -> None:
+    """Say of a folder above a store that others can change it: they could put another file there.
+
+    Its rights are left as they are: it may be shared for a reason that is not ours.
+    """
+    for folder in path.parents:
+        if others_can_change(folder.stat()):
+            what = f"store {path} lies below {folder}, which others can change: they can replace it"
+            warnings.warn(what, stacklevel=2)
+            return
+
+
+def others_can_change(status: os.stat_result) -> bool:
+    """Say whether others may move files of ours in a folder; in one like /tmp they may not."""
+    if status.st_mode & stat.S_ISVTX:
+        return False
+    of_group = status.st_mode & stat.S_IWGRP and not _is_own_group(status.st_gid)
+    return bool(of_group or status.st_mode & stat.S_IWOTH)
+
+
+def _is_own_group(gid: int) -> bool:
+    """Say whether a group is the one that many systems make for each user, by the user's name."""
+    try:
+        user = pwd.getpwuid(os.geteuid())
+        group = grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return gid == user.pw_gid and group.gr_name == user.pw_name and not group.gr_mem
+
+
+def others_can_list(path: Path) -> bool:
+    """Say whether others see the names in the folder of a store."""
+    return bool(path.resolve().parent.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
 
 def identity(path: Path) -> tuple[int, int] | None:

@@ -153,6 +153,7 @@ def _facts(trials: list[Trial], found: list[Finding], store: tuple[str, str]) ->
 
 
 def _store(given: str | None) -> tuple[str, str]:
+    from codetape.adapters.store.files import others_can_list
     from codetape.composition import open_store, store_path
     from codetape.engine.ports import StoreError
 
@@ -167,7 +168,8 @@ def _store(given: str | None) -> tuple[str, str]:
         return str(path), f"cannot be used: {error}"
     count = len(opened.sessions())
     opened.close()
-    return str(path), counted(count, "session")
+    seen = "; others can list its folder, not read the store" if others_can_list(path) else ""
+    return str(path), counted(count, "session") + seen
 
 
 def _version(library: str) -> tuple[str, str]:

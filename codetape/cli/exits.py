@@ -61,6 +61,7 @@ def explained(error: Exception) -> tuple[str, int] | None:
     from codetape.engine.codec import UnreadableEvent
     from codetape.engine.ports import SandboxBroken, StoreError, UnknownSession
     from codetape.replay.imports import BadTapeFile, OtherContent, Redacted
+    from codetape.replay.redact import NotRedactable
     from codetape.replay.rules import UnknownRules
     from codetape.running import RunFailed
     from codetape.states.machine import IllegalTransition
@@ -77,7 +78,7 @@ def explained(error: Exception) -> tuple[str, int] | None:
             return str(error), USAGE
         case UnknownSession():
             return _unknown(error), USAGE
-        case BadTapeFile() | OtherContent() | Redacted():
+        case BadTapeFile() | OtherContent() | Redacted() | NotRedactable():
             return str(error), NOT_PASSED
         case StoreError() | UnreadableEvent() | SandboxBroken():
             return str(error), INFRASTRUCTURE

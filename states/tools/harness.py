@@ -30,8 +30,8 @@ def as_test(source: str) -> str:
         return source.rstrip("\n") + "\n"
     arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
     body = parsed(source).body or [ast.Pass()]
-    test = ast.FunctionDef(name=NAME, args=arguments, body=list(body), decorator_list=[])
-    return ast.unparse(ast.fix_missing_locations(ast.Module(body=[test], type_ignores=[]))) + "\n"
+    test = ast.FunctionDef(name=NAME, args=arguments, body=list(body), decorator_list=[], lineno=1)
+    return ast.unparse(ast.Module(body=[test], type_ignores=[])) + "\n"
 
 
 def _without_future(source: str) -> str:

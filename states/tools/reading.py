@@ -101,11 +101,9 @@ def _fixed(text: str, answer: Answer) -> e.CodeWritten:
 def _harness(request: q.WriteHarness, text: str, answer: Answer) -> e.Event:
     source = python_code(text)
     _uncut(text, syntax_error(source) is None)
-    try:
-        source = as_test(source)
-    except (SyntaxError, ValueError, RecursionError):
-        why = syntax_error(source) or "it is nested too deeply"
+    if why := syntax_error(source):
         return t.HarnessRefused(reasons=(f"It does not parse: {why}.",), answer=answer)
+    source = as_test(source)
     if reasons := problems(request.source, source):
         return t.HarnessRefused(reasons=reasons, answer=answer)
     packages = distributions_of(imported_names(source))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import grp
+import os
+import pwd
 import sqlite3
 import stat
 from contextlib import closing
@@ -9,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from codetape.adapters.store import files
 from codetape.adapters.store.library import Library
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.cli import main
+from codetape.cli.doctor import _store
 from codetape.engine.ports import StoreUnusable
 from tests.unit.adapters.test_sqlite_pruning import fill
 
@@ -100,3 +105,44 @@ def test_23_a_store_that_others_could_read_is_made_private(path: Path) -> None:
         store.close()
     held.close()
     SqliteStore(path).close()  # says nothing
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o757])
+@pytest.mark.parametrize("above", [False, True])
+def test_23_a_folder_that_others_can_change_is_told(path: Path, mode: int, above: bool) -> None:
+    """They could put another file in the place of the store; the folder's mode is left as it is."""
+    folder = path.parent
+    if above:
+        folder = path.parent / "above"
+        (folder / "below").mkdir(parents=True)
+        path = path.rename(folder / "below" / path.name)
+    folder.chmod(mode)
+    with pytest.warns(UserWarning, match="others can change") as told:
+        SqliteStore(path).close()
+    assert str(folder) in str(told[0].message)
+    assert stat.S_IMODE(folder.stat().st_mode) == mode
+
+
+@pytest.mark.parametrize("mode", [0o1777, 0o755, 0o700])
+def test_23_a_folder_that_others_cannot_change_is_not_told(path: Path, mode: int) -> None:
+    """In one like /tmp each may change what is theirs; to read the names of files is no harm."""
+    path.parent.chmod(mode)
+    SqliteStore(path).close()
+
+
+@pytest.mark.parametrize(("mode", "gid", "told"), [(0o775, -1, False), (0o775, 65534, True)])
+def test_23_a_group_of_the_user_alone_is_the_user(mode: int, gid: int, told: bool) -> None:
+    """Many systems give each user a group of the same name, and folders that it may change."""
+    own = Path.home().stat()
+    user = pwd.getpwuid(os.geteuid())
+    gid = user.pw_gid if gid < 0 else gid
+    status = os.stat_result((stat.S_IFDIR | mode, 1, 1, 1, user.pw_uid, gid, *own[6:10]))
+    private = grp.getgrgid(user.pw_gid).gr_name == user.pw_name
+    assert files.others_can_change(status) is (told or not private)
+
+
+def test_23_doctor_tells_who_can_see_the_folder(path: Path) -> None:
+    path.parent.chmod(0o755)
+    assert "others can list" in _store(str(path))[1]
+    path.parent.chmod(0o700)
+    assert "others" not in _store(str(path))[1]

@@ -280,7 +280,7 @@ def _step(report: bytes) -> tuple[str, int]:
     try:
         said = json.loads(report.splitlines()[-1])
         return str(said["step"]), int(said["index"])
-    except (ValueError, KeyError, IndexError, TypeError):
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         return "unknown", 0
 
 

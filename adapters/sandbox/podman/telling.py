@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,7 +76,7 @@ def read(log: bytes) -> Told:
                 told.end = json.loads(value)
             elif name == "refused":
                 told.refused = json.loads(value)
-        except (ValueError, binascii.Error):
+        except (ValueError, RecursionError):
             continue
     told.streams = {name: b"".join(parts) for name, parts in pieces.items()}
     return told

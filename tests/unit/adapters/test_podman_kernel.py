@@ -5,7 +5,7 @@ import sys
 
 TRY = """
 import ctypes, subprocess, sys, threading
-from codetape.adapters.sandbox.podman import kernel
+from codetape.adapters.sandbox import kernel
 libc = ctypes.CDLL(None, use_errno=True)
 def new_user():
     result = libc.unshare(0x10000000), ctypes.get_errno()
@@ -36,7 +36,7 @@ def test_no_user_namespace_is_made_by_a_confined_process_or_its_children() -> No
 def test_a_process_is_closed_to_others_of_its_user_and_opened_again() -> None:
     code = (
         "import ctypes\n"
-        "from codetape.adapters.sandbox.podman import kernel\n"
+        "from codetape.adapters.sandbox import kernel\n"
         "def asked(): return ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)  # PR_GET_DUMPABLE\n"
         "kernel.dumpable(0)\nprint(asked())\n"
         "kernel.dumpable(1)\nprint(asked())"

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from codetape.adapters.sandbox import interpreters
 from codetape.adapters.sandbox.index import Known, UvIndex
+from codetape.adapters.sandbox.interpreters import find_program
 
 OLD, FRESH = timedelta(days=900), timedelta(days=3)
 
@@ -103,3 +108,41 @@ def test_of_an_index_that_is_not_there_nothing_is_known(
 @pytest.mark.parametrize("name", ["--index-url=x", "a b", "a\nb", "../x", "-r /etc/passwd"])
 def test_what_is_no_name_is_not_looked_for(name: str) -> None:
     assert look(name) == Known()
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_the_folder_that_we_stand_in_is_not_obeyed(
+    index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, above: bool
+) -> None:
+    """Files that lie there may be of anybody: no Python of it is started, no setting is read."""
+    assert index
+    started = tmp_path / "started"
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\ntouch {started}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    (tmp_path / ".venv" / "pyvenv.cfg").write_text(f"home = {tmp_path}\n")
+    (tmp_path / "uv").symlink_to(python)
+    nowhere = '"http://127.0.0.1:1/simple"'
+    (tmp_path / "uv.toml").write_text(f"no-index = true\nindex-url = {nowhere}\n")
+    (tmp_path / "pyproject.toml").write_text(f"[tool.uv]\nindex-url = {nowhere}\n")
+    here = tmp_path / "below" if above else tmp_path
+    here.mkdir(exist_ok=True)
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / ".venv"))
+    assert look("old") == Known(exists=True, young=False)
+    assert not started.exists()
+
+
+def test_a_program_of_the_folder_that_we_stand_in_is_not_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path may name the folder that one stands in, whatever that is."""
+    for name in ("uv", "python3", "python3.99"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f".:{os.environ['PATH']}")
+    assert Path(find_program("uv") or "/").is_absolute()
+    assert find_program("python3.99") is None
+    assert not [name for name in interpreters._candidates("3.99") if not name.startswith("/")]

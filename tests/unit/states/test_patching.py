@@ -347,7 +347,7 @@ def test_a_handler_that_hides_nothing_is_no_way_round() -> None:
 def test_a_nest_that_nobody_can_read_is_refused_and_breaks_nothing() -> None:
     """It parses, but it is deeper than a walk over its tree may go."""
     deep = "+".join(["1"] * 1500)
-    assert "recursion" in reason("test_a", f"def test_a():\n    assert add(1, 2) == {deep}\n")
+    assert "nested deeper" in reason("test_a", f"def test_a():\n    assert add(1, 2) == {deep}\n")
 
 
 # --- whatever comes in ----------------------------------------------------------------------------

@@ -183,4 +183,4 @@ def test_no_honest_repair_of_any_body_is_refused(
 
 def test_a_file_with_a_number_too_large_to_be_told_is_refused() -> None:
     other = TWO.replace("== 4", f"== 0x{'f' * 5000}", 1)
-    assert weakened_source(TWO, other) == weakened_source(other, TWO) != []
+    assert weakened_source(TWO, other) != []

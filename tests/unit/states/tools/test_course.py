@@ -150,7 +150,7 @@ def test_a_harness_that_is_nested_too_deeply_is_refused() -> None:
     deep = f"assert count('') == {'+'.join('1' * 2000)}"
     driven = runs(written()).says(f"```python\n{deep}\n```")
     assert isinstance(driven.session, ToolSession)
-    assert driven.session.refusals == ("It does not parse: it is nested too deeply.",)
+    assert driven.session.refusals == ("It does not parse: it is nested deeper than 100 levels.",)
 
 
 def test_a_crash_is_repaired_at_most_as_often_as_the_job_says() -> None:
