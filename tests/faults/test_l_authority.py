@@ -24,7 +24,8 @@ from codetape.halflive import half_live
 from codetape.marks import is_marked
 from codetape.replay.export import export_tape
 from codetape.replay.imports import import_tape, put_tape, tape_of
-from codetape.states.job import Budget, Declared, Job, Sample
+from codetape.states.job import Budget, Job, Sample
+from codetape.states.values import Declared
 from tests.support.sessions import HAPPY, ID, play
 from tests.unit.codetape.test_agent import agent
 
