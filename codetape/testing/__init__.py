@@ -36,8 +36,8 @@ __all__ = sorted(_HOME_OF)  # noqa: PLE0605 - it is a list of names, made of the
 
 _CONTRACTS = (
     *("llms", "sandbox_files", "sandbox_floods", "sandbox_harm", "sandbox_isolation"),
-    *("sandbox_limits", "sandbox_reports", "sandbox_runs", "sandboxes", "store_cases"),
-    *("store_forks", "store_leases", "store_tapes", "stores"),
+    *("sandbox_limits", "sandbox_reports", "sandbox_runs", "sandbox_scripts", "sandboxes"),
+    *("store_cases", "store_forks", "store_leases", "store_tapes", "stores"),
     *("invariants", "autocoder_invariants", "machines"),
 )
 """The modules that assert."""

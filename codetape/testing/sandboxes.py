@@ -18,10 +18,17 @@ from codetape.testing.sandbox_harm import HarmContract
 from codetape.testing.sandbox_isolation import IsolationContract
 from codetape.testing.sandbox_limits import LimitContract
 from codetape.testing.sandbox_reports import ReportContract
+from codetape.testing.sandbox_scripts import ScriptContract
 
 
 class SandboxContract(
-    ReportContract, LimitContract, FloodContract, IsolationContract, FileContract, LifeContract
+    ReportContract,
+    ScriptContract,
+    LimitContract,
+    FloodContract,
+    IsolationContract,
+    FileContract,
+    LifeContract,
 ):
     """What every sandbox does."""
 
