@@ -263,7 +263,6 @@ def test_a_failing_script_is_repaired_by_code_and_no_model_is_asked_why() -> Non
     assert labels(driven.session) == {SCRIPT: "logic"}
     assert "exit status 3" in driven.prompt
     driven.says(CODES[1])
-    assert driven.state is State.TESTING
     assert fails(driven, ScriptRun(exit_status=0)).names[-1] == "tests_passed"
     assert driven.session.attempts == 2
 
