@@ -17,7 +17,8 @@ from codetape.engine.ports import Clock, EventStore, Ids, Llm, Sandbox
 from codetape.models import prices
 from codetape.notebook import table
 from codetape.result import Result
-from codetape.states.job import Budget, Declared, Job, Sample, TypeName
+from codetape.states.job import Budget, Job, Sample
+from codetape.states.values import Declared, TypeName
 from codetape.states.workflow import AUTOCODER
 from codetape.values import ImageConfig, Resources, Secret
 
@@ -192,6 +193,7 @@ class AutoCoderAgent:
             outputs=check.declared("outputs", outputs),
             max_iterations=shapes.whole("max_iterations", self.max_iterations, 1),
             skip_tests=self.skip_tests,
+            script_runs=True,
             plan=self.plan,
             **jobs.shared(self),
         )

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from codetape.description.frames import frame_of, is_frame, write
-from codetape.states.job import Declared, Job
-from codetape.states.values import HostFile
+from codetape.states.job import Job
+from codetape.states.script import option, place_of
+from codetape.states.values import Declared, HostFile
 from codetape.values import Dir, File
-
-INPUTS = "/var/inputs"
 
 LONGEST = 131_072
 """Bytes of one option with its end; Linux starts no program with a longer one."""
@@ -49,22 +48,22 @@ def _argument(
     if declared.type in {"File", "Dir"}:
         file = _host_file(declared, _written(declared.name, value, folder))
         _check_kind(declared, Path(file.path))
-        return f"{INPUTS}/{file.name}", file
+        return place_of(file.name), file
     return _text(declared, value), None
 
 
 def _option(name: str, value: str) -> tuple[str, ...]:
-    """Return a value as an option; argparse takes one that begins with a dash for another option."""
-    option = (f"--{name}={value}",) if value.startswith("-") else (f"--{name}", value)
+    """Return a value as an option that a program can be started with. Raises ValueError."""
+    words = option(name, value)
     try:
-        size = max(len(word.encode()) for word in option)
+        size = max(len(word.encode()) for word in words)
     except UnicodeEncodeError:
         raise ValueError(f"{name}: its text is not valid Unicode") from None
     if "\0" in value:
         raise ValueError(f"{name}: no option can hold a NUL character")
     if size >= LONGEST:
         raise ValueError(f"{name}: {size:,} bytes are too long for an option; declare it as a File")
-    return option
+    return words
 
 
 def _written(name: str, value: Any, folder: Path) -> Any:

@@ -64,7 +64,8 @@ class RunCache:
 
     def keep(self, spec: RunSpec, outcome: RunOutcome) -> None:
         """Keep a run, whole or not at all. Where nothing can be written, it is not kept."""
-        if outcome.exit_status != 0 or outcome.timed_out or spec.network or spec.secrets:
+        ends = [outcome.exit_status, *([outcome.script.exit_status] if outcome.script else [])]
+        if any(ends) or None in ends or outcome.timed_out or spec.network or spec.secrets:
             return
         with contextlib.suppress(OSError):
             self._keep(spec, outcome)

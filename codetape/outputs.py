@@ -5,29 +5,13 @@ from __future__ import annotations
 import keyword
 import re
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from codetape.states.job import Declared
-from codetape.states.values import OutputFile
+from codetape.states.outputs import check_kind, value_of
+from codetape.states.values import Declared, OutputFile
 from codetape.values import Dir, File
-
-
-def _bool(text: str) -> bool:
-    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    return known[text.lower()]
-
-
-_READERS: dict[str, Callable[[str], Any]] = {
-    "str": str,
-    "int": int,
-    "float": float,
-    "bool": _bool,
-    "datetime": datetime.fromisoformat,
-    "timedelta": lambda text: timedelta(seconds=float(text)),
-}
 
 
 def typed(declared: Iterable[Declared], files: Mapping[str, OutputFile]) -> Any:
@@ -46,18 +30,12 @@ def typed(declared: Iterable[Declared], files: Mapping[str, OutputFile]) -> Any:
 def _value(declared: Declared, file: OutputFile | None) -> Any:
     if file is None:
         raise ValueError(f"the code wrote no output {declared.name}")
-    if file.is_folder != (declared.type == "Dir"):
-        found = "a folder" if file.is_folder else "a file"
-        raise ValueError(f"output {declared.name} is {found}, declared is {declared.type}")
+    check_kind(declared, file)
     if declared.type == "Dir":
         return Dir(file.path)
     if declared.type == "File":
         return File(file.path)
-    text = Path(file.path).read_text(encoding="utf-8", errors="replace")
-    try:
-        return _READERS[declared.type](text if declared.type == "str" else text.strip())
-    except (ValueError, KeyError, OverflowError):
-        raise ValueError(f"output {declared.name} is no {declared.type}: {text[:200]!r}") from None
+    return value_of(declared, Path(file.path).read_text(encoding="utf-8", errors="replace"))
 
 
 def _tuple(values: Mapping[str, Any]) -> Any:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from codetape.adapters.sandbox.installers import acceptable
 from codetape.engine.visible import escaped, in_one_line, safe
-from codetape.states.job import Declared, Job
+from codetape.states.job import Job
 from codetape.states.session import Session
+from codetape.states.values import Declared
 
 BASE = "docker.io/library/python:{}-slim"
 """The base of a saved Containerfile whose job names none that others have; a Python goes in."""

@@ -14,10 +14,10 @@ from typing import Any, get_args
 
 from codetape import secrecy, shapes
 from codetape.states.answers import SHAPES
-from codetape.states.job import Budget, Declared, Persona, TypeName
+from codetape.states.job import Budget, Persona
 from codetape.states.packages import requirement, system_package
 from codetape.states.tools.personas import PERSONAS
-from codetape.states.values import Limits
+from codetape.states.values import Declared, Limits, TypeName
 from codetape.values import Dir, File, ImageConfig, Resources, Secret, bytes_of
 
 _TYPES: dict[Any, TypeName] = {

@@ -68,7 +68,7 @@ def _limit(request: Request) -> float:
         case BuildRequest():
             return request.seconds
         case RunRequest():
-            return request.spec.limits.seconds + RUN_GRACE
+            return request.spec.seconds + RUN_GRACE
     raise TypeError(f"{request.name} is no request that an adapter answers")
 
 

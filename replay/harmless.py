@@ -81,7 +81,7 @@ KEPT: Mapping[type[Value], Forms] = {
     te.HarnessWritten: {"packages": PACKAGE},
     j.Job: _facts(
         "max_iterations skip_tests plan network_access sandbox_retries call_retries call_seconds"
-        " build_seconds fix_cycles seed",
+        " build_seconds fix_cycles seed script_runs",
         model=MODEL,
         models=MODEL,
         fallback_models=MODEL,
@@ -112,7 +112,8 @@ KEPT: Mapping[type[Value], Forms] = {
     v.BuildFailure: _facts("seconds", packages=PACKAGE),
     v.SandboxFailure: _facts("missing seconds"),
     v.Limits: _facts("memory cpus processes seconds output disk"),
-    v.RunSpec: _facts("network"),
+    v.RunSpec: _facts("network script"),
+    v.ScriptRun: _facts("exit_status signal timed_out seconds"),
     v.Frame: _facts("line"),
     v.Problem: {"type": EXCEPTION, "module": EXCEPTION},
     v.TestReport: _facts("finished lines", python=VERSION),
@@ -134,6 +135,9 @@ def _names(text: str) -> frozenset[str]:
 
 GONE: Mapping[type[Value], frozenset[str]] = {
     e.Ran: _names("expected"),
+    e.TestsPassed: _names("script_not_run"),
+    e.Answered: _names("repairs"),
+    e.Diagnosed: _names("repairs"),
     e.Planned: _names("description approach"),
     e.ConstraintParsed: _names("constraint unread"),
     e.CodeWritten: _names("source"),
@@ -155,7 +159,7 @@ GONE: Mapping[type[Value], frozenset[str]] = {
     te.HarnessWritten: _names("source"),
     te.HarnessRefused: _names("reasons"),
     Check: _names("constraint column kind arguments"),
-    j.Declared: _names("name"),
+    v.Declared: _names("name"),
     j.Column: _names("name"),
     j.Sample: _names("name path file description"),
     j.Persona: _names("name directive"),
@@ -181,6 +185,8 @@ GONE: Mapping[type[Value], frozenset[str]] = {
     v.TestReport: _names("collected warnings running"),
     v.OutputFile: _names("name path text"),
     v.RunOutcome: _names("stdout stderr refused_outputs"),
+    v.ScriptRun: _names("stdout stderr"),
+    r.RunTests: _names("not_run"),
     r.ParseConstraint: _names("constraint columns"),
     r.VerifyCode: _names("fixes"),
     r.WriteTests: _names("previous"),

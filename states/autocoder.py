@@ -78,6 +78,7 @@ TABLE = (
 
     Row("tests_passed",        TESTING,        DONE),
     Row("tests_failed",        TESTING,        DIAGNOSING),
+    Row("script_failed",       TESTING,        DIAGNOSING),
 
     Row("tests_not_collected", TESTING,        RECLASSIFY,     (g.comes_back,)),
     Row("tests_not_collected", TESTING,        NEEDS_TESTS,    (g.tests_at_fault,)),

@@ -12,7 +12,7 @@ def ending(s: Session, event: e.Event) -> Ending:
     """Return the ending that `event` brought to a session that is done now."""
     match event:
         case e.TestsPassed():
-            return Ending(None, "the tests passed")
+            return Ending(None, f"the tests passed{_script(event)}")
         case e.ImageBuilt():
             return Ending(None, "the image is built; tests were not asked for")
         case e.AttemptsSpent():
@@ -72,6 +72,15 @@ def _stuck(s: Session) -> str:
     return f"every repair was tried in vain: {'; '.join(_line(f) for f in stuck[:5])}"
 
 
+def _script(event: e.TestsPassed) -> str:
+    """Say what is known of the script itself; nothing where it was not to be run."""
+    if event.script_not_run:
+        return f"; the script itself was not run: {event.script_not_run}"
+    if event.run.script is None:
+        return ""
+    left = " and left its outputs" if event.run.outputs else ""
+    return f"; the script itself ran{left}"
+
+
 def _line(f: Failure) -> str:
-    message = f.problem.message.strip().split("\n")[0][:200]
-    return f"{f.test_id} ({f.problem.type}: {message})"
+    return f"{f.test_id} ({f.problem.type}: {f.headline[:200]})"

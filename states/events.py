@@ -248,17 +248,29 @@ class BuildFailed(BuildEnded):
 
 
 class TestsPassed(Ran):
-    """Every expected test was reported, one passed at least, none failed, the end marker is there."""
+    """Every expected test was reported, one passed at least, none failed, the end marker is there.
+
+    If the run tells of the script itself, it ended well and left every declared output in its type;
+    `script_not_run` says why it could not be run.
+    """
 
     __test__: ClassVar[bool] = False
 
     name = "tests_passed"
+    script_not_run: str = ""
 
 
 class TestsFailed(Ran):
     __test__: ClassVar[bool] = False
 
     name = "tests_failed"
+    failures: tuple[Failure, ...]
+
+
+class ScriptFailed(Ran):
+    """The tests passed; the script itself failed, or left a declared output out, or in another type."""
+
+    name = "script_failed"
     failures: tuple[Failure, ...]
 
 
@@ -421,6 +433,7 @@ EVENTS: tuple[type[Event], ...] = (
     BuildFailed,
     TestsPassed,
     TestsFailed,
+    ScriptFailed,
     TestsNotCollected,
     SandboxBroke,
     RepairFailed,

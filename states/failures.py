@@ -12,6 +12,9 @@ COLLECTION = "(collection)"
 WHOLE_RUN = "(run)"
 """The test id of a failure that belongs to no single test."""
 
+SCRIPT = "(script)"
+"""The test id of a failure of the script itself."""
+
 _MASKS = (
     (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
     (re.compile(r"(?:/[\w.+-]+){2,}"), "<path>"),
@@ -50,6 +53,12 @@ class Failure(Value):
     def identity(self) -> str:
         """Equal for the same failure: test id, exception type and masked message."""
         return f"{self.test_id}|{self.problem.type}|{masked(self.problem.message)}"
+
+    @property
+    def headline(self) -> str:
+        """The line of the message that tells most: a traceback that a script printed has it last."""
+        lines = self.problem.message.strip().split("\n")
+        return lines[-1 if self.test_id == SCRIPT else 0]
 
     @property
     def base_id(self) -> str:

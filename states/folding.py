@@ -89,7 +89,7 @@ def _tried(s: Session, due: tuple[Failure, ...]) -> Session:
 
 
 def _in_words(s: Session, f: Failure) -> str:
-    message = f.problem.message.strip().split("\n")[0][:200]
+    message = f.headline[:200]
     what = "the test" if f.label is FailureClass.TEST_ERROR else "the code"
     return f"after attempt {s.attempts}: {what}, for {f.test_id} ({f.problem.type}: {message})"
 
@@ -170,7 +170,7 @@ def _tests_passed(s: Session, event: e.TestsPassed) -> Session:
     return replace(ran(s, event.run), failures=())
 
 
-def _tests_failed(s: Session, event: e.TestsFailed) -> Session:
+def _failed(s: Session, event: e.TestsFailed | e.ScriptFailed) -> Session:
     failures = tuple(_kept(s, blamed(s, failure)) for failure in event.failures)
     return replace(ran(s, event.run), failures=failures)
 
@@ -261,7 +261,8 @@ _FOLDS: dict[type[e.Event], Callable[[Session, Any], Session]] = {
     e.ImageBuilt: _image_built,
     e.BuildFailed: _build_failed,
     e.TestsPassed: _tests_passed,
-    e.TestsFailed: _tests_failed,
+    e.TestsFailed: _failed,
+    e.ScriptFailed: _failed,
     e.TestsNotCollected: _tests_not_collected,
     e.SandboxBroke: _sandbox_broke,
     e.RepairFailed: repair_failed,

@@ -6,16 +6,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from codetape.states.values import Limits, Value
-
-TypeName = Literal["str", "int", "float", "bool", "datetime", "timedelta", "File", "Dir"]
-
-
-class Declared(Value):
-    """A declared input or output of the solution and its type."""
-
-    name: str
-    type: TypeName
+from codetape.states.values import Declared, Limits, Value
 
 
 class Column(Value):
@@ -99,7 +90,7 @@ class Job(Value):
     caller's. `max_iterations` limits attempts, `call_seconds` each call to a model, `build_seconds`
     each build. `context` is what was found out before, `today` a date as YYYY-MM-DD, `guidance` what
     earlier sessions taught. `personas` and `fix_cycles`, the most repairs of a crash, are the tool
-    maker's.
+    maker's. With `script_runs` a pass includes a run of the script itself; older tapes have none.
     """
 
     prompt: str
@@ -127,6 +118,7 @@ class Job(Value):
     limits: Limits = Limits()
     max_iterations: int = 10
     skip_tests: bool = False
+    script_runs: bool = False
     plan: bool = True
     network_access: bool = False
     sandbox_retries: int = 0

@@ -7,7 +7,7 @@ repair changed nothing. At the end of its ladder a failure is stuck.
 from __future__ import annotations
 
 from codetape.states.events import Reclassified, Relabelled
-from codetape.states.failures import COLLECTION, WHOLE_RUN, Failure
+from codetape.states.failures import COLLECTION, SCRIPT, WHOLE_RUN, Failure
 from codetape.states.session import Repair, Session
 from codetape.states.values import FailureClass as C
 
@@ -50,9 +50,10 @@ def next_label(session: Session, failure: Failure) -> C:
 
 
 def _ladder(failure: Failure) -> tuple[C, ...]:
-    """A failure of no single test has no test to repair; nor have tests that ran out of something
-    before the first of them began: the same file would be asked for over and over."""
-    nowhere = failure.test_id == WHOLE_RUN
+    """A failure of no single test has no test to repair, nor has one of the script; nor have tests
+    that ran out of something before the first of them began: the same file would be asked for over
+    and over."""
+    nowhere = failure.test_id in (WHOLE_RUN, SCRIPT)
     nowhere |= failure.test_id == COLLECTION and failure.label is C.RESOURCE
     labels = LADDER.get(failure.label, ())
     return tuple(x for x in labels if not (nowhere and x is C.TEST_ERROR))

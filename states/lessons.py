@@ -11,12 +11,13 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from codetape.states import events as e
-from codetape.states.failures import COLLECTION, Failure, masked
+from codetape.states.failures import COLLECTION, SCRIPT, Failure, masked
 from codetape.states.session import Session
 from codetape.states.tools.events import ScriptRan
-from codetape.states.tools.reading import SCRIPT
+from codetape.states.tools.session import ToolSession
 from codetape.states.values import FailureClass, RunOutcome
 from codetape.states.workflow import Workflow
 
@@ -80,8 +81,9 @@ def _repaired(workflow: Workflow, events: Iterable[e.Event]) -> Iterator[Trouble
         if ran is not None:
             open_ = [_with_change(trouble, before, _change(ran, before)) for trouble in open_]
         ran = before
-        yield from (x for x in open_ if x.change and _is_gone(x.failure, event))
-        left = [x for x in open_ if not _is_gone(x.failure, event)]
+        is_gone = partial(_is_gone, event=event, script_first=isinstance(session, ToolSession))
+        yield from (x for x in open_ if x.change and is_gone(x.failure))
+        left = [x for x in open_ if not is_gone(x.failure)]
         shown = {failure.identity for failure in session.failures}
         open_ = [x for x in left if x.failure.identity not in shown]
         open_ += [Trouble(failure) for failure in session.failures]
@@ -108,13 +110,16 @@ def _change(ran: Session, now: Session) -> Change:
     )
 
 
-def _is_gone(failure: Failure, event: e.Ran) -> bool:
-    """Say whether a run shows that a failure is no longer there."""
+def _is_gone(failure: Failure, event: e.Ran, *, script_first: bool) -> bool:
+    """Say whether a run shows that a failure is no longer there.
+
+    `script_first` says that tests are run when the script has run, and not before it.
+    """
     match event:
         case e.TestsPassed():
             return _outcomes(event.run).get(failure.test_id, "passed") == "passed"
-        case e.TestsFailed():
-            others = {COLLECTION: "passed", SCRIPT: "passed"}
+        case e.TestsFailed() | e.ScriptFailed():
+            others = {COLLECTION: "passed", SCRIPT: "passed" if script_first else "unknown"}
             return {**others, **_outcomes(event.run)}.get(failure.test_id) == "passed"
         case ScriptRan():
             return failure.test_id == SCRIPT

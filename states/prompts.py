@@ -12,6 +12,7 @@ from codetape.states.failures import Failure
 from codetape.states.framing import bullets, call, cut, fenced, rejected_packages, titled
 from codetape.states.job import Job
 from codetape.states.ladder import faulty_tests, for_new_code, tests_to_patch
+from codetape.states.script import not_run
 from codetape.states.session import Rejected, Session
 from codetape.states.values import LlmCall
 
@@ -57,14 +58,32 @@ Debian packages and nearly always none. `language` is python."""
 
 TESTS_ROLE = """\
 You write the pytest file test_solution.py for the module solution. What a good test file is:
-- It imports functions from `solution` and calls them. It does not start the script and does not \
-read /var/inputs or write /var/outputs; files that it needs it makes under tmp_path.
+- It imports functions from `solution` and calls them. {script}
 - Each test checks one thing that the request promises, with data small enough to work the right \
 answer out by hand. Check the values, not only their types.
 - Edge cases count: empty data, missing values, one row, limits that are met exactly.
 - Floats are compared with pytest.approx. No test is random, waits, or needs the network.
 - Only functions that the code defines are called, with the parameters that they have.
 The request decides what is right, not the code: where the code is wrong, the test has to fail."""
+
+TESTS_ALONE = """\
+It does not start the script and does not \
+read /var/inputs or write /var/outputs; files that it needs it makes under tmp_path."""
+"""Of sessions whose pass includes no run of the script."""
+
+SCRIPT_FOLLOWS = """\
+Files that it needs it makes under tmp_path.
+- When all tests have passed, the script itself is started on the sample data and its declared outputs \
+are looked for: no test has to do that. A test may start it to check what no function shows:"""
+
+SCRIPT_BY_TEST = """\
+Files that it needs it makes under tmp_path.
+- Only a test can start the script itself ({reason}). One does, with values that the request allows:"""
+
+START = """ \
+`subprocess.run([sys.executable, "/var/inputs/solution.py", "--NAME", "VALUE"], capture_output=True, \
+text=True)`, with a value for each declared input. It checks the exit status first, and then what lies \
+in /var/outputs/NAME."""
 
 DIAGNOSIS_ROLE = """\
 Tests of a Python program failed. For each failing test decide who is at fault:
@@ -132,7 +151,15 @@ def tests(s: Session) -> LlmCall:
         title = "Repair these tests" if collected else "These tests could not be run"
         parts.append(titled(title, _findings(faults)))
     ask = "Answer with the whole corrected test file." if s.tests else "Write the test file."
-    return call(s, "tests", TESTS_ROLE, [*parts, *_history(s), ask])
+    return call(s, "tests", _tests_role(s.job), [*parts, *_history(s), ask])
+
+
+def _tests_role(job: Job) -> str:
+    if not job.script_runs:
+        return TESTS_ROLE.format(script=TESTS_ALONE)
+    reason = not_run(job)
+    script = SCRIPT_BY_TEST.format(reason=reason) if reason else SCRIPT_FOLLOWS
+    return TESTS_ROLE.format(script=script + START)
 
 
 def diagnosis(s: Session) -> LlmCall:

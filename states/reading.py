@@ -98,7 +98,7 @@ def interpret(request: r.Request, outcome: Outcome) -> e.Event:
         case r.BuildImage(), BuildFailure():
             return _build_ended(request, outcome)
         case r.RunTests(), RunOutcome():
-            return verdict(request.spec, outcome)
+            return verdict(request.spec, outcome, request.not_run)
     raise TypeError(f"{request.name} has no outcome {type(outcome).__name__}")
 
 

@@ -101,7 +101,10 @@ class ReplacePackage(ModelRequest):
 
 
 class RunTests(RunRequest):
+    """The tests, and then the script itself if the spec says so; `not_run` says why it does not."""
+
     name = "run_tests"
+    not_run: str = Field(default="", exclude_if=lambda reason: not reason)
 
 
 class Diagnose(ModelRequest):

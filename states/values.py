@@ -257,12 +257,26 @@ class HostFile(Value):
     path: str
 
 
+TypeName = Literal["str", "int", "float", "bool", "datetime", "timedelta", "File", "Dir"]
+
+
+class Declared(Value):
+    """A declared input or output of the solution and its type."""
+
+    name: str
+    type: TypeName
+
+
 class RunSpec(Value):
     """One run in a sandbox.
 
     For purpose "tests" pytest runs test_solution.py and a structured report is written; for "script"
     solution.py runs with `arguments`. Files named in `outputs` are collected from /var/outputs.
     `secrets` are names of variables; their values never travel in a value.
+
+    With `script`, tests that pass are followed by a run of solution.py with `arguments`, in the same
+    container: what the tests left in /var/outputs, in /tmp and as processes is gone before it begins.
+    `declared` gives the types of its outputs.
     """
 
     purpose: Literal["tests", "script"]
@@ -275,6 +289,14 @@ class RunSpec(Value):
     secrets: tuple[str, ...] = ()
     network: bool = False
     limits: Limits = Limits()
+    # Left out where there is no script to run: tapes from before have the same requests as today.
+    script: bool = Field(default=False, exclude_if=lambda wanted: not wanted)
+    declared: tuple[Declared, ...] = Field(default=(), exclude_if=lambda outputs: not outputs)
+
+    @property
+    def seconds(self) -> float:
+        """The limit of wall clock of all that runs; tests and script each have the whole limit."""
+        return self.limits.seconds * (2 if self.script else 1)
 
 
 class Frame(Value):
@@ -338,6 +360,21 @@ class OutputFile(Value):
     text: str | None = None  # of files up to 4 KiB that are UTF-8
 
 
+class ScriptRun(Value):
+    """The run of the script that followed its tests, as facts.
+
+    It has neither `exit_status` nor `signal` if it did not end by itself: it was `timed_out`, another
+    limit of the whole run ended it, or it could not begin.
+    """
+
+    exit_status: int | None = None
+    signal: int | None = None
+    timed_out: bool = False
+    stdout: str = ""
+    stderr: str = ""
+    seconds: float | None = None
+
+
 class RunOutcome(Value):
     """What a run did, as facts. None: could not be known.
 
@@ -366,6 +403,7 @@ class RunOutcome(Value):
     report: TestReport | None = None
     outputs: tuple[OutputFile, ...] = ()
     refused_outputs: tuple[str, ...] = ()  # names with the reason: links, device nodes, too large
+    script: ScriptRun | None = None  # None: tests alone were run
     cached: bool = False
 
 

@@ -1,7 +1,8 @@
 """What a run of the tests proves.
 
 A pass needs evidence: every test that pytest found or that the file defines for certain was reported,
-one passed at least, none failed, and the end marker is there. An exit status proves nothing.
+one passed at least, none failed, and the end marker is there. An exit status proves nothing. Where the
+script itself follows its tests, it has to have run as well.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from codetape.states.classify import (
 from codetape.states.expected_tests import certain_tests, replaced_tests, uncollected_class
 from codetape.states.failures import COLLECTION, WHOLE_RUN, Failure, base_id
 from codetape.states.python_source import imports_of
+from codetape.states.script import as_evidence, script_verdict
 from codetape.states.values import (
     FailureClass,
     Problem,
@@ -26,10 +28,24 @@ from codetape.states.values import (
 )
 
 
-def verdict(spec: RunSpec, run: RunOutcome) -> e.Event:
-    """Return TestsPassed, TestsFailed, TestsNotCollected or SandboxBroke."""
+def verdict(spec: RunSpec, run: RunOutcome, script_not_run: str = "") -> e.Event:
+    """Return TestsPassed, TestsFailed, TestsNotCollected, ScriptFailed or SandboxBroke.
+
+    `script_not_run` is what a pass tells of the script where it could not be run.
+    """
+    run = as_evidence(spec, run) if spec.script else run
+    event = _of_tests(spec, run)
+    if not isinstance(event, e.TestsPassed):
+        return event
+    if spec.script:
+        return script_verdict(spec, event)
+    return event.model_copy(update={"script_not_run": script_not_run})
+
+
+def _of_tests(spec: RunSpec, run: RunOutcome) -> e.Event:
     imports = imports_of(*(file.text for file in spec.files))
-    if limit := limit_problem(run):
+    # What ran out while the script was running is the script's.
+    if (limit := limit_problem(run)) and run.script is None:
         return e.TestsFailed(run=run, failures=_limit_failures(run, limit, imports))
     if run.report is None:
         failure = SandboxFailure(message=_no_report(run))

@@ -13,6 +13,7 @@ from codetape.states.failures import COLLECTION
 from codetape.states.ladder import faulty_code, faulty_tests, image_would_change, tests_to_patch
 from codetape.states.machine import State
 from codetape.states.python_source import defined_tests
+from codetape.states.script import not_run, with_script
 from codetape.states.session import Session, base_spec
 from codetape.states.values import HostFile, RunSpec, TextFile
 
@@ -94,7 +95,7 @@ def _build(s: Session) -> tuple[r.Request, ...]:
 
 
 def _testing(s: Session) -> tuple[r.Request, ...]:
-    return (r.RunTests(spec=run_of_tests(s)),)
+    return (r.RunTests(spec=with_script(s.job, run_of_tests(s)), not_run=not_run(s.job)),)
 
 
 def run_of_tests(s: Session) -> RunSpec:

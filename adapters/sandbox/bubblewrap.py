@@ -25,6 +25,7 @@ from codetape.engine.ports import SandboxBroken
 from codetape.states.values import SandboxFailure
 
 NOBODY = 65534  # user and group that code sees itself as; the kernel's own number for "nobody"
+PLACES = ("/tmp", "/var/outputs", "/dev/shm")  # noqa: S108 - those of the sandbox, and writable
 TMP = 64 << 20  # bytes of /tmp and of /dev/shm, which are memory
 INSTALL = "install it: apt-get install bubblewrap"
 ALLOW = (
@@ -87,14 +88,14 @@ class BubblewrapSandbox(LocalSandbox):
         os.lseek(options, 0, os.SEEK_SET)
         script, inputs = f"/opt/codetape/{runner.FILE}", "/var/inputs"
         base = self._environments.python(run.environment)
-        inner = run.command(base, "/opt/environment", script, inputs, "/tmp", own_user=True)  # noqa: S108
+        inner = run.command(base, "/opt/environment", script, inputs, PLACES, own_user=True)
         return Launch(
             argv=(
                 *(*run.group.join(), *_become(run.user), self._program.path),
                 *("--args", str(options), "--", *inner),
             ),
             environment={"PATH": "/usr/local/bin:/usr/bin:/bin"},
-            seconds=run.spec.limits.seconds,
+            seconds=runner.longest(run.spec),
             kill=lambda process: _kill(process, info, run),
             watch=run.watch,
             stdin=run.nonce.encode() + b"\n",

@@ -4,7 +4,8 @@
 
 Each build and each run takes the next item of its list: a value is returned, a SandboxFailure or an
 exception is raised, and what can be called is called with the spec and gives the item. When a list is
-used up, a build succeeds and every test that the test file defines passes.
+used up, a build succeeds and every test that the test file defines passes. Where a script follows tests
+that pass, it ends well, with an output for each that is declared; `script_failed` has it fail.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from codetape.engine.ports import SandboxBroken
 from codetape.states.python_source import defined_tests
 from codetape.states.values import (
     BuildFailure,
+    Declared,
     Frame,
     ImageRef,
     ImageSpec,
@@ -25,6 +27,7 @@ from codetape.states.values import (
     RunOutcome,
     RunSpec,
     SandboxFailure,
+    ScriptRun,
     TestReport,
     TestResult,
 )
@@ -103,6 +106,16 @@ def failed(problems: Mapping[str, Told], *, captured: str = "") -> Callable[[Run
     return lambda spec: _reported(spec, problems, (), captured)
 
 
+def script_failed(
+    exit_status: int = 1, *, stderr: str = "", outputs: Mapping[str, str] = {}
+) -> Callable[[RunSpec], RunOutcome]:
+    """All tests pass; the script after them ends so, and leaves these texts as its outputs."""
+    script = ScriptRun(exit_status=exit_status, stderr=stderr, seconds=0.0)
+    files = tuple(_file(name, text) for name, text in outputs.items())
+    update = {"script": script, "outputs": files}
+    return lambda spec: _reported(spec, {}, ()).model_copy(update=update)
+
+
 def not_collected(
     type: str,
     message: str,
@@ -171,7 +184,26 @@ def _reported(
     results = tuple(_result(test, problems.get(test), captured) for test in every)
     report = TestReport(finished=True, collected=every, results=results, python=PYTHON)
     status = 1 if problems else 0
-    return RunOutcome(exit_status=status, seconds=0.0, out_of_memory=False, report=report)
+    run = RunOutcome(exit_status=status, seconds=0.0, out_of_memory=False, report=report)
+    return with_script(spec, run) if spec.script and status == 0 else run
+
+
+def with_script(spec: RunSpec, run: RunOutcome) -> RunOutcome:
+    """Return a run of tests whose script ended well, and left what was declared."""
+    script = ScriptRun(exit_status=0, seconds=0.0)
+    files = tuple(_fitting(output) for output in spec.declared)
+    return run.model_copy(update={"script": script, "outputs": files})
+
+
+def _fitting(output: Declared) -> OutputFile:
+    if output.type == "Dir":
+        return OutputFile(name=output.name, path="", is_folder=True)
+    texts = {"bool": "true", "datetime": "2000-01-01"}
+    return _file(output.name, texts.get(output.type, "1"))
+
+
+def _file(name: str, text: str) -> OutputFile:
+    return OutputFile(name=name, path="", size=len(text.encode()), text=text)
 
 
 def _result(test: str, told: Told | None, captured: str) -> TestResult:

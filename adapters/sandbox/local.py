@@ -58,11 +58,19 @@ class Run:
         return self.folder / "outputs"
 
     def command(
-        self, base: str, environment: str, script: str, inputs: str, cwd: str, *, own_user: bool
+        self,
+        base: str,
+        environment: str,
+        script: str,
+        inputs: str,
+        places: tuple[str, ...],
+        *,
+        own_user: bool,
     ) -> tuple[str, ...]:
         """Return what starts the runner, with the paths as they are where it runs.
 
         `base` is the interpreter behind the environment: no package has a say in how it starts.
+        `places` are the folders that can be written to; the run begins in the first.
         `own_user` says that the processes of the run are counted apart from all others.
         """
         limits = self.spec.limits
@@ -74,7 +82,8 @@ class Run:
         return (
             *(base, *runner.start(script), self.spec.purpose, "--report", f"fd:{self.writer}"),
             *("--python", f"{environment}/bin/python"),
-            *("--nonce", "-", "--inputs", inputs, "--cwd", cwd),
+            *("--nonce", "-", "--inputs", inputs, "--cwd", places[0]),
+            *runner.then_script(self.spec, places),
             *(f"--limit={name}={n}" for name, n in chosen.items() if n is not None),
             *("--", *self.spec.arguments),
         )
@@ -246,17 +255,17 @@ class LocalSandbox(ABC):
             raise SandboxBroken(SandboxFailure(message=_not_started(ended)))
         status, signal, peak = _exit(ended, heard)
         group_peak = run.group.peak()
-        collected = self._collect(run)
+        by_script = run.spec.purpose == "script" or heard.script is not None
+        collected = self._collect(run) if by_script else Collected()
+        out, err = (self._outward(run, stream.text()) for stream in (ended.stdout, ended.stderr))
         return RunOutcome(
             exit_status=status,
             signal=signal,
-            timed_out=ended.cause == "timeout",
+            timed_out=ended.cause == "timeout" or (heard.exit is not None and heard.exit.late),
             out_of_memory=run.group.ran_out(),
             disk_full=ended.cause == "disk" or run.disk_full(),
             too_much_output=ended.cause == "output",
             forks_refused=run.group.refused_forks(),
-            stdout=self._outward(run, ended.stdout.text()),
-            stderr=self._outward(run, ended.stderr.text()),
             stdout_cut=ended.stdout.cut,
             stderr_cut=ended.stderr.cut,
             seconds=ended.seconds,
@@ -265,6 +274,7 @@ class LocalSandbox(ABC):
             report=heard.report if run.spec.purpose == "tests" else None,
             outputs=tuple(collected.outputs),
             refused_outputs=tuple(collected.refused),
+            **heard.words(out, err, run.nonce),
         )
 
     def _collect(self, run: Run) -> Collected:

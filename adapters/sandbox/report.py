@@ -14,12 +14,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
 from codetape.adapters.sandbox.runner import token
 from codetape.states.classify import NOT_TRUSTED
-from codetape.states.values import Problem, TestReport, TestResult
+from codetape.states.values import Problem, ScriptRun, TestReport, TestResult
 
 MOST = 16 << 20  # bytes of a report that are read; a longer one is an unfinished one
 LINE = 1 << 20  # bytes of one line; the runner writes a few tens of kilobytes at most
@@ -27,7 +28,9 @@ BAD = 100  # lines with the nonce that say nothing; after them nothing is read
 LINES = 100_000  # lines with the nonce that are read
 DIGITS = 19  # of a whole number; the runner writes no other numbers
 ERRORS = 100  # errors that are kept
-BY_PARENT = ("begin", "exit")  # lines that the process of the tests cannot write
+ENDS = ("exit", "script", "script end")  # lines that say how far a child came
+BY_PARENT = ("begin", "exit", "script", "script end")  # lines that the code cannot write
+CUT = " bytes cut]\n"  # ends the note in the place of what was left out of a stream
 UNTRUSTED = Problem(
     type=NOT_TRUSTED,
     message="a test that must fail was not reported as failed: the code changes how results are made",
@@ -36,11 +39,16 @@ UNTRUSTED = Problem(
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How the child of the runner ended: one of `status` and `signal`, and its peak, in bytes."""
+    """How a child of the runner ended: one of `status` and `signal`, and its peak, in bytes.
+
+    One that was `late`, and ended by the runner for it, has neither.
+    """
 
     status: int | None
     signal: int | None
     peak_memory: int | None
+    late: bool = False
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +57,51 @@ class Heard:
 
     report: TestReport | None = None
     exit: Exit | None = None
+    script: ScriptRun | None = None
+
+    def words(self, stdout: str, stderr: str, nonce: str) -> dict[str, Any]:
+        """Return the streams of a run, those of the script apart, as fields of a RunOutcome."""
+        if self.script is None:
+            return {"stdout": stdout, "stderr": stderr}
+        (out, own_out), (err, own_err) = (_apart(text, nonce) for text in (stdout, stderr))
+        script = self.script.model_copy(update={"stdout": own_out, "stderr": own_err})
+        return {"stdout": out, "stderr": err, "script": script}
+
+
+def _apart(text: str, nonce: str) -> tuple[str, str]:
+    """Return what stands before and after the mark; if that was cut, the tail is the script's."""
+    tests, mark, script = text.partition(f"{nonce}\n")
+    if mark:
+        return tests, script
+    head, note, tail = text.rpartition(CUT)
+    return (head + note, tail) if note else (text, "")
 
 
 def read_report(data: bytes, nonce: str) -> Heard:
     """Read the lines of a report. Never raises, whatever the bytes are."""
     reading, bad = _Reading(), 0
-    left: Exit | None = None
+    ends: dict[str, Exit] = {}  # by the kind of the line
     for line in _lines(data[:MOST], nonce):
         fact = _fact(line, nonce)
         taken = reading.seq
-        if fact is not None and fact.get("kind") == "exit":
-            left = left or _exit(fact)
+        if fact is not None and fact.get("kind") in ENDS and (end := _exit(fact)):
+            ends.setdefault(str(fact["kind"]), end)
         elif fact is not None and fact.get("seq") == reading.seq + 1 and not reading.finished:
             reading.take(fact)
         bad += reading.seq == taken
         if bad > BAD:
             break
-    return Heard(reading.report(), left)
+    return Heard(reading.report(), ends.get("exit"), _script(ends))
+
+
+def _script(ends: dict[str, Exit]) -> ScriptRun | None:
+    """Return the run of the script, as far as it came; None if it did not begin."""
+    if "script" not in ends:
+        return None
+    end = ends.get("script end", ends["script"])
+    return ScriptRun(
+        exit_status=end.status, signal=end.signal, timed_out=end.late, seconds=end.seconds
+    )
 
 
 def _lines(data: bytes, nonce: str) -> Iterator[bytes]:
@@ -106,11 +142,12 @@ def _none(text: str) -> float:
 
 
 def _exit(fact: dict[str, JsonValue]) -> Exit | None:
-    numbers = [fact.get(name) for name in ("status", "signal", "peak_memory")]
+    numbers = [fact.get(name) for name in ("status", "signal", "peak_memory", "milliseconds")]
     if any(number is not None and type(number) is not int for number in numbers):
         return None
-    status, signal, peak = (number if isinstance(number, int) else None for number in numbers)
-    return Exit(status, signal, peak)
+    status, signal, peak, taken = (n if isinstance(n, int) else None for n in numbers)
+    seconds = None if taken is None else taken / 1000
+    return Exit(status, signal, peak, fact.get("late") is True, seconds)
 
 
 def _line(number: JsonValue) -> int:

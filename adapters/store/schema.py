@@ -72,6 +72,7 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
         # Which sessions the user opened here: see codetape/marks.py.
         "CREATE TABLE marks (session TEXT NOT NULL PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID",
     ),
+    "m004_script_runs": views.WITH_SCRIPTS,
 }
 
 

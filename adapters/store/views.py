@@ -55,5 +55,12 @@ SESSION_SUMMARY = """
     ORDER BY s.started_at
 """
 
+SCRIPTS_TOO = TEST_RUNS.replace(
+    "WHERE name LIKE 'tests_%' AND", "WHERE (name LIKE 'tests_%' OR name = 'script_failed') AND"
+)
+"""Runs of tests that passed before the script itself failed, too."""
+
 VIEWS = tuple(" ".join(view.split()) for view in (MODEL_CALLS, TEST_RUNS, SESSION_SUMMARY))
 """In the order in which they can be made; on one line each, because their text is in every file."""
+
+WITH_SCRIPTS = ("DROP VIEW test_runs", " ".join(SCRIPTS_TOO.split()))

@@ -100,11 +100,15 @@ def _run(event: e.Event) -> tuple[str, ...]:
     match event:
         case e.TestsPassed():
             known = "known from an equal run" if event.run.cached else duration(event.run.seconds)
-            return (f"{_passed(event.run)} passed", known)
+            return (f"{_passed(event.run)} passed", known, _script(event))
         case e.TestsFailed():
             total = len(event.run.report.results) if event.run.report else 0
             failed = f"{len(event.failures)} of {total} failed"
             return (f"{failed}: {_tests(event.failures)}", duration(event.run.seconds))
+        case e.ScriptFailed():
+            how = (f", {f.problem.type}: {one_line(f.headline, 120)}" for f in event.failures[:1])
+            tests = f"{counted(_passed(event.run), 'test')} passed"
+            return (f"the script failed{''.join(how)}", tests, duration(event.run.seconds))
         case e.TestsNotCollected():
             problem = event.failure.problem
             return (f"{event.failure.label}, {problem.type}: {one_line(problem.message, 120)}",)
@@ -159,6 +163,16 @@ def _image(image: ImageRef) -> tuple[str, ...]:
 def _passed(run: RunOutcome) -> int:
     results = run.report.results if run.report else ()
     return sum(result.outcome == "passed" for result in results)
+
+
+def _script(event: e.TestsPassed) -> str:
+    """Say what came of the script itself; nothing where it was not to be run."""
+    if event.script_not_run:
+        return f"the script was not run: {event.script_not_run}"
+    if event.run.script is None:
+        return ""
+    outputs = counted(len(event.run.outputs), "output")
+    return f"the script ran, {outputs}, {duration(event.run.script.seconds)}"
 
 
 def _tests(failures: Iterable[Failure]) -> str:

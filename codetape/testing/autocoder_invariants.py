@@ -62,6 +62,22 @@ def a_pass_is_every_test_reported_and_none_failed(trace: Trace) -> None:
             assert "failed" not in outcomes
 
 
+def a_pass_includes_a_run_of_the_script(trace: Trace) -> None:
+    """Where a job asks for it, the script ended well and left its outputs, or it is told why not."""
+    for step in trace:
+        if not isinstance(step.event, e.TestsPassed):
+            continue
+        job, script, unrun = step.before.job, step.event.run.script, step.event.script_not_run
+        if not job.script_runs:
+            assert not unrun
+        elif unrun:
+            assert {d.name for d in job.inputs} - {sample.name for sample in job.samples}
+        else:
+            assert script is not None
+            assert script.exit_status == 0
+            assert {d.name for d in job.outputs} == {f.name for f in step.event.run.outputs}
+
+
 def attempts_are_runs_and_failed_builds_within_their_limit(trace: Trace) -> None:
     """Attempts count what ran or failed to build, and stay within the limit of the job."""
     for step in trace:
@@ -228,6 +244,7 @@ PROMISES: tuple[Promise, ...] = (
     it_ends_in_bounded_steps,
     it_ends_well_only_by_a_pass,
     a_pass_is_every_test_reported_and_none_failed,
+    a_pass_includes_a_run_of_the_script,
     attempts_are_runs_and_failed_builds_within_their_limit,
     nothing_is_asked_after_which_nothing_can_follow,
     the_same_run_is_never_made_twice,

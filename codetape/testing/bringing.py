@@ -6,9 +6,11 @@ from codetape.states import requests as r
 from codetape.states.python_source import defined_tests
 from codetape.states.values import (
     BuildFailure,
+    Declared,
     ImageRef,
     ImageSpec,
     Outcome,
+    OutputFile,
     RunOutcome,
     RunSpec,
     SandboxFailure,
@@ -17,7 +19,14 @@ from codetape.states.values import (
 )
 from codetape.testing.answering import Bodies, answer, call_failure
 from codetape.testing.chance import Chance
-from codetape.testing.pools import COLLECTION_PROBLEMS, CONFLICT, ENDED_RUNS, PROBLEMS, SCRIPT_RUNS
+from codetape.testing.pools import (
+    COLLECTION_PROBLEMS,
+    CONFLICT,
+    ENDED_RUNS,
+    FOLLOWING_SCRIPTS,
+    PROBLEMS,
+    SCRIPT_RUNS,
+)
 
 
 def outcome(chance: Chance, request: r.Request, bodies: Bodies | None = None) -> Outcome:
@@ -82,7 +91,19 @@ def run(chance: Chance, spec: RunSpec) -> RunOutcome:
     if chance.trouble():
         report = TestReport(finished=True, errors=(chance.one(COLLECTION_PROBLEMS),))
         return RunOutcome(exit_status=2, report=report, seconds=0.5)
-    return RunOutcome(exit_status=1, report=_report(chance, spec), seconds=0.5)
+    report = _report(chance, spec)
+    if not spec.script or any(result.outcome == "failed" for result in report.results):
+        return RunOutcome(exit_status=1, report=report, seconds=0.5)
+    script = chance.rare(FOLLOWING_SCRIPTS[0], FOLLOWING_SCRIPTS)
+    outputs = tuple(_output(chance, output) for output in spec.declared if not chance.trouble())
+    return RunOutcome(report=report, seconds=0.5, exit_status=0, script=script, outputs=outputs)
+
+
+def _output(chance: Chance, output: Declared) -> OutputFile:
+    """Choose what a script left: what fits, mostly."""
+    text = chance.rare("1", ["", "one", "2000-01-01", None])
+    folder = (output.type == "Dir") != chance.trouble()
+    return OutputFile(name=output.name, path="/host/file", is_folder=folder, size=1, text=text)
 
 
 def _report(chance: Chance, spec: RunSpec) -> TestReport:

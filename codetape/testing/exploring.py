@@ -35,7 +35,7 @@ _JOB = Job(prompt="Add two numbers.", max_iterations=3, call_retries=1, sandbox_
 _PERSONAS = (Persona(name="coder", directive="You write code."),)
 
 JOBS: tuple[Job, ...] = (
-    _JOB.model_copy(update={"personas": _PERSONAS, "fix_cycles": 2}),
+    _JOB.model_copy(update={"personas": _PERSONAS, "fix_cycles": 2, "script_runs": True}),
     _JOB.model_copy(update={"skip_tests": True, "plan": False, "personas": _PERSONAS}),
     _JOB.model_copy(
         update={

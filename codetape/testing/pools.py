@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codetape.states.values import Frame, Problem, RunOutcome, TestReport
+from codetape.states.values import Frame, Problem, RunOutcome, ScriptRun, TestReport
 
 SOLUTIONS = (
     "def add(a, b):\n    return a + b",
@@ -102,6 +102,17 @@ SCRIPT_RUNS = (
     RunOutcome(),
 )
 """Runs of a script: it ends well, it fails in two ways, nobody knows how it ended."""
+
+FOLLOWING_SCRIPTS = (
+    ScriptRun(exit_status=0, stdout="3", seconds=0.1),
+    ScriptRun(exit_status=1, stderr="TypeError: add() takes 2 arguments", seconds=0.1),
+    ScriptRun(exit_status=3, seconds=0.1),
+    ScriptRun(timed_out=True, stdout="working", seconds=9.0),
+    ScriptRun(signal=9),
+    ScriptRun(),
+    None,
+)
+"""Runs of a script that follows its tests: it ends well, it fails in many ways, it does not begin."""
 
 CONFLICT = {"numpy", "requests>=2"}
 """Requirements that no image has together."""

@@ -19,12 +19,14 @@ from codetape.testing.sandbox_harm import HarmContract
 from codetape.testing.sandbox_isolation import IsolationContract
 from codetape.testing.sandbox_limits import LimitContract
 from codetape.testing.sandbox_reports import ReportContract
+from codetape.testing.sandbox_scripts import ScriptContract
 from codetape.testing.sandbox_skips import SkipContract
 
 
 class SandboxContract(
     ReportContract,
     CheatContract,
+    ScriptContract,
     SkipContract,
     LimitContract,
     FloodContract,

@@ -24,7 +24,15 @@ from codetape.states import events as e
 from codetape.states import requests as r
 from codetape.states.job import Budget, Column, Job, Sample
 from codetape.states.tools.personas import PERSONAS
-from codetape.states.values import Answer, BuildFailure, ImageRef, Outcome, RunOutcome, RunSpec
+from codetape.states.values import (
+    Answer,
+    BuildFailure,
+    Declared,
+    ImageRef,
+    Outcome,
+    RunOutcome,
+    RunSpec,
+)
 from codetape.states.workflow import AUTOCODER, Workflow
 from codetape.testing.answering import (
     Bodies,
@@ -121,6 +129,9 @@ def jobs() -> SearchStrategy[Job]:
         max_iterations=st.sampled_from([8, 8, 6, 4, 2, 1]),
         skip_tests=st.sampled_from([False] * 9 + [True]),
         plan=st.booleans(),
+        script_runs=st.booleans(),
+        inputs=st.sampled_from([(), (), (Declared(name="limit", type="int"),)]),
+        outputs=st.sampled_from([(), (Declared(name="total", type="int"),)]),
         sandbox_retries=st.integers(0, 2),
         personas=st.just(PERSONAS),
         fix_cycles=st.integers(0, 3),

@@ -7,7 +7,7 @@ from codetape.states import reading
 from codetape.states import requests as r
 from codetape.states.answers import Unusable, whole_text
 from codetape.states.classify import limit_problem
-from codetape.states.failures import Failure
+from codetape.states.failures import SCRIPT, Failure
 from codetape.states.fences import has_open_fence, is_called_python, python_code
 from codetape.states.packages import distributions_of
 from codetape.states.python_source import (
@@ -16,6 +16,7 @@ from codetape.states.python_source import (
     public_functions,
     syntax_error,
 )
+from codetape.states.script import crash
 from codetape.states.tools import events as t
 from codetape.states.tools import requests as q
 from codetape.states.tools.harness import as_test, problems
@@ -27,12 +28,6 @@ from codetape.states.values import (
     RunOutcome,
     SandboxFailure,
 )
-
-LAST_WORDS = 1500
-"""Characters of what a script printed last that are its failure."""
-
-SCRIPT = "(script)"
-"""The test id of a failure of the script itself."""
 
 
 def interpret(request: r.Request, outcome: Outcome) -> e.Event:
@@ -119,10 +114,7 @@ def _ran(run: RunOutcome) -> e.Event:
     if run.exit_status is None and run.signal is None:
         broke = SandboxFailure(message="the run ended without an exit status")
         return e.SandboxBroke(failure=broke, run=run)
-    how = f"signal {run.signal}" if run.signal else f"exit status {run.exit_status}"
-    said = (run.stderr.strip() or run.stdout.strip())[-LAST_WORDS:]
-    problem = Problem(type=how, message=said or "it printed nothing")
-    return t.ScriptCrashed(run=run, failure=_failure(problem, FailureClass.LOGIC))
+    return t.ScriptCrashed(run=run, failure=_failure(crash(run), FailureClass.LOGIC))
 
 
 def _failure(problem: Problem, label: FailureClass) -> Failure:

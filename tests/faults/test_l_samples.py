@@ -15,7 +15,8 @@ from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.cli import main
 from codetape.replay.imports import put_tape, tape_of
-from codetape.states.job import Declared, Job, Sample
+from codetape.states.job import Job, Sample
+from codetape.states.values import Declared
 from tests.support.sessions import HAPPY, ID, play
 
 TWO = ("left", "right")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from codetape.adapters.sandbox.fake import with_script
 from codetape.adapters.sandbox.podman.failures import explain
 from codetape.engine.ports import SandboxBroken
 from codetape.states.failures import base_id
@@ -51,7 +52,8 @@ def run_outcome(item: dict[str, Any], spec: RunSpec) -> RunOutcome:
     status, output = item["exit_code"].strip(), item["output"]
     report = _report(status, output, spec)
     number = int(status) if status.lstrip("-").isdigit() else None
-    return RunOutcome(exit_status=number, stdout=output, report=report, out_of_memory=False)
+    run = RunOutcome(exit_status=number, stdout=output, report=report, out_of_memory=False)
+    return with_script(spec, run) if spec.script and number == 0 else run
 
 
 def _report(status: str, output: str, spec: RunSpec) -> TestReport | None:

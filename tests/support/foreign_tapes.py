@@ -13,8 +13,8 @@ from codetape.adapters.store.memory import MemoryStore
 from codetape.adapters.store.sqlite import SqliteStore
 from codetape.replay.export import export_tape
 from codetape.replay.imports import import_tape
-from codetape.states.job import Declared, Job, Sample
-from codetape.states.values import Limits
+from codetape.states.job import Job, Sample
+from codetape.states.values import Declared, Limits
 from tests.support.sessions import HAPPY, ID, play
 
 CODE = """\

@@ -19,6 +19,7 @@ from codetape.states.values import Limits, RunOutcome, RunSpec
 
 INPUTS, OUTPUTS = "/var/inputs", "/var/outputs"
 TMP = "/tmp"  # noqa: S108 - of the container, where it is private
+PLACES = (OUTPUTS, TMP, "/dev/shm")  # noqa: S108 - of the container: what can be written there
 NOBODY = "65534:65534"
 OURS = 2  # processes of ours inside: process 1, and the parent of the runner
 PERIOD = 100_000  # microseconds in which the share of the CPU is counted
@@ -118,13 +119,15 @@ class Run:
                 told = self._fresh(variables, names)
             else:
                 told = self._handed(self._job.place, variables, names)
-            self._collect((told.end or {}).get("outputs", {}), collected)
+            heard = report.read_report(told.report, self._nonce)
+            if self._spec.purpose == "script" or heard.script is not None:
+                self._collect((told.end or {}).get("outputs", {}), collected)
         except Missing as error:
             if "image" not in str(error):  # the container, which somebody removed
                 raise
             message = f"the image {self._spec.image.ref} is gone: build it again ({error})"
             raise broken(message) from error
-        return self._outcome(told, collected)
+        return self._outcome(told, heard, collected)
 
     def _fresh(self, variables: dict[str, str], names: list[str]) -> Told:
         """Everything is known before the container is made."""
@@ -132,14 +135,14 @@ class Run:
         container = self._shape.container(self._work(names), variables)
         spec = self._spec
         inputs = tars.of_inputs(INPUTS[1:], spec.files, spec.host_files, ours())
-        return self._job.do(container, inputs, spec.limits.seconds)
+        return self._job.do(container, inputs, runner.longest(spec))
 
     def _handed(self, place: Path, variables: dict[str, str], names: list[str]) -> Told:
         """The container waits for its files and its job."""
         spec = self._spec
         files.stage(place, spec.files, spec.host_files)
         rest = {**self._work(names), "environment": variables, "nonce": self._nonce}
-        return self._job.go(rest, spec.limits.seconds, stopped=bool(names))
+        return self._job.go(rest, runner.longest(spec), stopped=bool(names))
 
     def _work(self, names: list[str]) -> dict[str, Any]:
         """The job of process 1, and with it the command line of the runner."""
@@ -149,9 +152,10 @@ class Run:
         if self._shape.environment:
             command += ["--python", f"{self._shape.environment}/bin/python"]
         command += ["--report", "fd:3", "--nonce", "-", "--inputs", INPUTS, "--cwd", OUTPUTS]
+        command += runner.then_script(self._spec, PLACES)
         return {
             "command": [*command, "--", *self._spec.arguments],
-            "seconds": limits.seconds,
+            "seconds": runner.longest(self._spec),
             "output": limits.output,
             "disk": limits.disk,
             "outputs": OUTPUTS,
@@ -203,28 +207,26 @@ class Run:
         above = name.rpartition("/")[0]
         return [f"{above}/{each}" if above else each for each in refused]
 
-    def _outcome(self, told: Told, collected: files.Collected) -> RunOutcome:
+    def _outcome(self, told: Told, heard: report.Heard, collected: files.Collected) -> RunOutcome:
         # Without an end, process 1 was killed: by us for being late, or by the kernel or an operator.
         end = told.end or {
             "timed_out": told.late,
             "signal": 9,
             "oom_kills": 1 if told.oom else None,
         }
-        heard = report.read_report(told.report, self._nonce)
         ended = heard.exit or report.Exit(end.get("status"), end.get("signal"), None)
         kills = end.get("oom_kills")
         finished = heard.report is not None and heard.report.finished
+        late = end["timed_out"] or ended.late
         return RunOutcome(
             exit_status=ended.status,
             signal=ended.signal,
-            timed_out=end["timed_out"],
+            timed_out=late,
             out_of_memory=None if kills is None else kills > 0,
             disk_full=end.get("disk_full"),
             too_much_output=end.get("too_much_output", False),
             forks_refused=end.get("forks_refused"),
-            did_not_exit=finished and end["timed_out"],
-            stdout=told.stdout,
-            stderr=told.stderr,
+            did_not_exit=finished and late and heard.script is None,
             stdout_cut=told.cut("out"),
             stderr_cut=told.cut("err"),
             seconds=end.get("seconds"),
@@ -233,6 +235,7 @@ class Run:
             report=heard.report if self._spec.purpose == "tests" else None,
             outputs=tuple(collected.outputs),
             refused_outputs=tuple(collected.refused),
+            **heard.words(told.stdout, told.stderr, self._nonce),
         )
 
 

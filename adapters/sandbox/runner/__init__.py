@@ -3,7 +3,13 @@
 Handed over as one file, `archive()`, and started by `start(where it lies)`, with these arguments:
 
     tests  --report WHERE --nonce N --python P --inputs DIR [--cwd DIR] [--limit NAME=N]…
+           [--script --seconds S [--empty DIR]… -- ARGUMENT…]
     script --report WHERE --nonce N --python P --inputs DIR [--cwd DIR] [--limit NAME=N]… -- ARGUMENT…
+
+With --script tests that end well are followed by the script, in this order: what they left as
+processes is ended, each DIR is emptied, and both streams get the nonce on a line of its own, before
+which the words of the tests are and after which those of the script. Tests and script have S seconds
+each.
 
 P is the Python of the environment; the runner itself is started by the interpreter behind it.
 
@@ -21,7 +27,10 @@ from standard input. The report is JSON lines, one fact each; report.py says wha
     {"nonce", "seq", "kind": "result", "id", "outcome", "phase", "problem", "captured"}
     {"nonce", "seq", "kind": "witness", "id", …}     as a result, of a test of ours that must fail
     {"nonce", "seq", "kind": "end"}                  the end marker
-    {"nonce", "kind": "exit", "status", "signal", "peak_memory"}    by the parent, at the very end
+    {"nonce", "kind": "exit", "status", "signal", "peak_memory", "late", "milliseconds"}
+                                                     by the parent, when the child has ended
+    {"nonce", "kind": "script"}                      by the parent: the script is to follow
+    {"nonce", "kind": "script end", …}               as exit, of the script
 
 Two processes: the parent, in which no code of a package runs, keeps the report and says how the
 child ended, which neither a shell nor a container runtime can tell from an exit status of 128 + n.
@@ -36,13 +45,29 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
+
+from codetape.states.values import RunSpec
 
 FILE = "runner.zip"
 """The name under which the archive is handed over; only the ending means something to Python."""
 
-MODULES = ("main", "pins", "plugin", "problems", "reporting", "skips", "streams", "witness")
+MARGIN = 5.0
+"""Seconds that the runner gets to end the tests or the script itself, and to tell."""
+
+MODULES = (
+    "children",
+    "main",
+    "pins",
+    "plugin",
+    "problems",
+    "reporting",
+    "skips",
+    "streams",
+    "witness",
+)
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
@@ -54,6 +79,19 @@ def start(where: str) -> tuple[str, ...]:
     """
     code = f"import sys; sys.path.insert(0, {where!r}); from {__name__}.main import main; main()"
     return ("-I", "-S", "-c", code)
+
+
+def then_script(spec: RunSpec, places: Iterable[str]) -> tuple[str, ...]:
+    """Return the options of a run whose script follows its tests; `places` are emptied before."""
+    if not spec.script:
+        return ()
+    each = f"--seconds={spec.limits.seconds}"
+    return ("--script", each, *(f"--empty={place}" for place in places))
+
+
+def longest(spec: RunSpec) -> float:
+    """Return the seconds after which a sandbox ends all that runs; the runner ends each part."""
+    return spec.seconds + (MARGIN if spec.script else 0.0)
 
 
 def token(nonce: str) -> str:

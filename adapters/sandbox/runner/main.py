@@ -1,4 +1,7 @@
-"""The two processes of the runner: one keeps the report, the other one imports what is tested."""
+"""The processes of the runner: one keeps the report, the other one imports what is tested.
+
+Where the script is to follow its tests, the first one starts it when they have ended well.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import os
 import signal
 import sys
 
-from codetape.adapters.sandbox.runner import plugin
+from codetape.adapters.sandbox.runner import children, plugin
 from codetape.adapters.sandbox.runner.reporting import write_line
 
 PR_SET_DUMPABLE = 4
@@ -23,19 +26,56 @@ def main() -> None:
     options = _options()
     where = _open(options.report)
     _leave_keys()
+    if options.script:
+        children.adopt()
+    child, told = _start(options, where)
+    nonce = _nonce(options.nonce)
+    _close_up()
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    write_line(where, {"nonce": nonce, "seq": 1, "kind": "begin", "python": python})
+    _release(told, nonce)
+    ended = children.wait(child, options.seconds)
+    os.write(where, b"\n")  # the child may have ended in the middle of a line
+    write_line(where, {"nonce": nonce, "kind": "exit", **ended.facts()})
+    if options.script and ended.status == 0:
+        _follow(options, where, nonce)
+    _exit(ended.status if ended.status is not None else 128 + (ended.signal or 0))
+
+
+def _start(options: argparse.Namespace, where: int) -> tuple[int, int]:
+    """Start the child, which waits; return its number and the pipe through which it is released."""
     heard, told = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(told)
         _become(options, where, heard)
     os.close(heard)
-    nonce = _nonce(options.nonce)
-    _close_up()
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    write_line(where, {"nonce": nonce, "seq": 1, "kind": "begin", "python": python})
+    return child, told
+
+
+def _release(told: int, nonce: str) -> None:
+    """Let the child begin, with its half of the nonce."""
     os.write(told, nonce[: len(nonce) // 2].encode())
     os.close(told)
-    _exit(_watch(child, where, nonce))
+
+
+def _follow(options: argparse.Namespace, where: int, nonce: str) -> None:
+    """Run the script where the tests have run, as if nothing had been there before.
+
+    Its words come after a mark, so that the host can tell them from those of the tests.
+    """
+    write_line(where, {"nonce": nonce, "kind": "script"})
+    children.end_all()
+    ended = children.Ended()
+    if all(children.emptied(folder) for folder in options.empty):
+        for stream in (1, 2):
+            with contextlib.suppress(OSError):
+                os.write(stream, f"{nonce}\n".encode())
+        options.purpose = "script"
+        child, told = _start(options, where)
+        _release(told, nonce)
+        ended = children.wait(child, options.seconds)
+    write_line(where, {"nonce": nonce, "kind": "script end", **ended.facts()})
 
 
 def _options() -> argparse.Namespace:
@@ -48,6 +88,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--inputs", default="/var/inputs")
     parser.add_argument("--cwd", default=".")
     parser.add_argument("--limit", action="append", default=[])
+    parser.add_argument("--script", action="store_true")
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--empty", action="append", default=[])
     given = sys.argv[1:]
     end = given.index("--") if "--" in given else len(given)
     options = parser.parse_args(given[:end])
@@ -90,18 +133,6 @@ def _leave_keys() -> None:
 
         number = KEYCTL.get(os.uname().machine, 219)
         ctypes.CDLL(None).syscall(number, JOIN_SESSION_KEYRING, None)
-
-
-def _watch(child: int, where: int, nonce: str) -> int:
-    """Wait for the child, write how it ended, and return the exit status to leave with."""
-    _, status, usage = os.wait4(child, 0)
-    signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-    code = os.WEXITSTATUS(status) if signal is None else None
-    peak = usage.ru_maxrss * 1024
-    os.write(where, b"\n")  # the child may have ended in the middle of a line
-    facts = {"status": code, "signal": signal, "peak_memory": peak}
-    write_line(where, {"nonce": nonce, "kind": "exit", **facts})
-    return code if code is not None else 128 + (signal or 0)
 
 
 def _become(options: argparse.Namespace, where: int, heard: int) -> None:

@@ -11,7 +11,7 @@ from codetape.engine.tape import Recorded
 from codetape.states import events as e
 from codetape.states.constraints import Check
 from codetape.states.events import EVENTS, Event
-from codetape.states.failures import Failure
+from codetape.states.failures import SCRIPT, Failure
 from codetape.states.job import Budget, Job
 from codetape.states.tools import events as t
 from codetape.states.tools.personas import PERSONAS
@@ -21,9 +21,11 @@ from codetape.states.values import (
     CallFailure,
     FailureClass,
     ImageRef,
+    OutputFile,
     Problem,
     RunOutcome,
     SandboxFailure,
+    ScriptRun,
     TestReport,
     TestResult,
 )
@@ -92,6 +94,10 @@ CASES: list[tuple[Event, str]] = [
     (e.BuildFailed(failure=NO_BUILD), "no such package: nope; 2.00 s"),
     (e.TestsPassed(run=RUN), "1 passed; 0.50 s"),
     (e.TestsFailed(run=RUN, failures=(FAILURE,)), "1 of 2 failed: test_a; 0.50 s"),
+    (
+        e.ScriptFailed(run=RUN, failures=(FAILURE.model_copy(update={"test_id": SCRIPT}),)),
+        "the script failed, AssertionError: assert 1 == 2; 1 test passed; 0.50 s",
+    ),
     (e.TestsNotCollected(run=RUN, failure=FAILURE), "logic, AssertionError: assert 1 == 2"),
     (e.SandboxBroke(failure=SandboxFailure(message="no podman")), "no podman"),
     (e.RepairFailed(reason="nothing changed"), "nothing changed"),
@@ -114,6 +120,24 @@ CASES: list[tuple[Event, str]] = [
     (e.Resumed(budget=Budget(usd=1)), "with another budget"),
     (e.Noted(text="be\nbrief"), "be brief"),
     (e.Cancelled(by="me"), "by me"),
+]
+
+SCRIPTS: list[tuple[Event, str]] = [
+    (
+        e.TestsPassed(run=RUN, script_not_run="no value for limit"),
+        "1 passed; 0.50 s; the script was not run: no value for limit",
+    ),
+    (
+        e.TestsPassed(
+            run=RUN.model_copy(
+                update={
+                    "script": ScriptRun(exit_status=0, seconds=0.25),
+                    "outputs": (OutputFile(name="total", path="", text="3"),),
+                }
+            )
+        ),
+        "1 passed; 0.50 s; the script ran, 1 output, 0.25 s",
+    ),
 ]
 
 TOOLS: list[tuple[Event, str]] = [
@@ -142,7 +166,9 @@ def test_all_events_are_here() -> None:
     assert [type(event) for event, _ in CASES] == list(EVENTS)
 
 
-@pytest.mark.parametrize(("event", "said"), [*CASES, *TOOLS], ids=lambda x: getattr(x, "name", ""))
+@pytest.mark.parametrize(
+    ("event", "said"), [*CASES, *SCRIPTS, *TOOLS], ids=lambda x: getattr(x, "name", "")
+)
 def test_facts(event: Event, said: str) -> None:
     assert row(recorded(event)).facts == said
 

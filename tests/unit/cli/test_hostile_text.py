@@ -21,7 +21,8 @@ from codetape.adapters.store.sqlite import SqliteStore
 from codetape.cli import main
 from codetape.cli.out import in_json
 from codetape.replay.export import export_tape
-from codetape.states.job import Declared, Job
+from codetape.states.job import Job
+from codetape.states.values import Declared
 from tests.support.sessions import HAPPY, ID, LOGIC, RIGHT, TESTS, WRONG, play
 from tests.unit.replay.sessions import fails
 

@@ -11,8 +11,8 @@ from codetape import Authority, NotGranted, Result, artifacts
 from codetape.adapters.sandbox.fake import FakeSandbox
 from codetape.adapters.store.memory import MemoryStore
 from codetape.confining import folder_below
-from codetape.states.job import Declared, Job, Sample
-from codetape.states.values import Value
+from codetape.states.job import Job, Sample
+from codetape.states.values import Declared, Value
 from tests.support.sessions import HAPPY, ID, play
 from tests.unit.codetape.test_toolmaker import maker
 

@@ -103,7 +103,7 @@ def test_event_names_are_stable_and_differ() -> None:
         "session_opened forked sandbox_ready constraint_parsed planned "
         "code_written fixes_verified tests_written "
         "tests_patched patch_refused patches_verified image_built package_rejected packages_held "
-        "package_replaced build_failed tests_passed tests_failed tests_not_collected "
+        "package_replaced build_failed tests_passed tests_failed script_failed tests_not_collected "
         "sandbox_broke repair_failed diagnosed reclassified answer_rejected call_failed "
         "attempts_spent budget_spent paused resumed noted cancelled"
     ).split()

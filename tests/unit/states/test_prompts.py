@@ -16,10 +16,10 @@ import pytest
 
 from codetape.states import prompts
 from codetape.states.constraints import Check
-from codetape.states.failures import Failure
-from codetape.states.job import Column, Declared, Job, Sample
+from codetape.states.failures import SCRIPT, Failure
+from codetape.states.job import Column, Job, Sample
 from codetape.states.session import Rejected, Repair, Session, Solution, Tests
-from codetape.states.values import BuildFailure, FailureClass, Frame, LlmCall, Problem
+from codetape.states.values import BuildFailure, Declared, FailureClass, Frame, LlmCall, Problem
 
 GOLDEN = Path(__file__).parents[2] / "data" / "prompts"
 
@@ -67,6 +67,15 @@ TAUGHT = JOB.model_copy(
         )
     }
 )
+RUNNING = JOB.model_copy(update={"script_runs": True})
+ON_SAMPLES = RUNNING.model_copy(update={"inputs": JOB.inputs[:1]})
+UNFIT = Failure(
+    test_id=SCRIPT,
+    problem=Problem(type="OutputUnfit", message="output total is no int: 'twelve'"),
+    captured="computing …",
+    label=FailureClass.LOGIC,
+    because="the tests passed, but the script has to run as well",
+)
 FIRST = Session(
     id="s",
     job=JOB,
@@ -110,6 +119,11 @@ PROMPTS: dict[str, Callable[[], LlmCall]] = {
     ),
     "code_with_guidance": lambda: prompts.code(replace(PLANNED, job=TAUGHT)),
     "tests": lambda: prompts.tests(WRITTEN),
+    "tests_before_script": lambda: prompts.tests(replace(WRITTEN, job=ON_SAMPLES)),
+    "tests_start_script": lambda: prompts.tests(replace(WRITTEN, job=RUNNING)),
+    "code_repair_of_script": lambda: prompts.code(
+        replace(FAILED, job=RUNNING, failures=(UNFIT,), history=())
+    ),
     "tests_again": lambda: prompts.tests(AT_FAULT),
     "diagnosis": lambda: prompts.diagnosis(FAILED),
     "patch_tests": lambda: prompts.patch_tests(AT_FAULT),

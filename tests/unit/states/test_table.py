@@ -120,6 +120,7 @@ WALKS: list[Walk] = [
     *(("build_failed", state, built("disk", 1), DONE) for state in (TESTS_S, REBUILD)),
     ("tests_passed", TESTING, READY, DONE),
     ("tests_failed", TESTING, failing(LOGIC), DIAGNOSING),
+    ("script_failed", TESTING, failing(LOGIC), DIAGNOSING),
     ("tests_not_collected", TESTING, replace(failing(TEST), comes_back=True), RECLASSIFY),
     ("tests_not_collected", TESTING, failing(TEST), TESTS_S),
     ("tests_not_collected", TESTING, failing(ENV, STALE), REBUILD),

@@ -7,10 +7,10 @@ import pytest
 from codetape.engine.codec import pack_request
 from codetape.states import events as e
 from codetape.states import requests as r
-from codetape.states.job import Declared, Sample
+from codetape.states.job import Sample
 from codetape.states.machine import State
 from codetape.states.session import Session
-from codetape.states.values import HostFile, ImageRef, Limits
+from codetape.states.values import Declared, HostFile, ImageRef, Limits
 from codetape.states.wanting import run_of_tests
 from codetape.states.workflow import AUTOCODER
 from tests.unit.states.driving import CODES, JOB, TESTS, WRONG, Driven
