@@ -58,9 +58,12 @@ def as_recorded(rules: Workflow, before: Session, record: Recorded) -> Session:
 
     Raises IllegalTransition for an event of another workflow.
     """
-    if record.event.name not in rules.machine.events:
-        raise IllegalTransition(before.id, before.state, record.event.name)
-    facts = rules.folded(before, record.event)
+    try:
+        facts = rules.folded(before, record.event)
+    except Exception:
+        if record.event.name in rules.machine.events:
+            raise
+        raise IllegalTransition(before.id, before.state, record.event.name) from None
     if record.dest not in {*State}:
         raise DamagedTape(record.session, record.seq, "it leads to no state that there is")
     after = replace(facts, state=State(record.dest), seq=record.seq)

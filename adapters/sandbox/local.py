@@ -255,8 +255,7 @@ class LocalSandbox(ABC):
             raise SandboxBroken(SandboxFailure(message=_not_started(ended)))
         status, signal, peak = _exit(ended, heard)
         group_peak = run.group.peak()
-        by_script = run.spec.purpose == "script" or heard.script is not None
-        collected = self._collect(run) if by_script else Collected()
+        collected = self._collect(run) if heard.has_outputs(run.spec) else Collected()
         out, err = (self._outward(run, stream.text()) for stream in (ended.stdout, ended.stderr))
         return RunOutcome(
             exit_status=status,

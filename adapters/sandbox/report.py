@@ -19,8 +19,9 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from codetape.adapters.sandbox.runner import token
+from codetape.adapters.sandbox.runner.reporting import mark
 from codetape.states.classify import NOT_TRUSTED
-from codetape.states.values import Problem, ScriptRun, TestReport, TestResult
+from codetape.states.values import Problem, RunSpec, ScriptRun, TestReport, TestResult
 
 MOST = 16 << 20  # bytes of a report that are read; a longer one is an unfinished one
 LINE = 1 << 20  # bytes of one line; the runner writes a few tens of kilobytes at most
@@ -59,6 +60,10 @@ class Heard:
     exit: Exit | None = None
     script: ScriptRun | None = None
 
+    def has_outputs(self, spec: RunSpec) -> bool:
+        """Say whether what lies among the outputs is what was asked for; tests may leave their own."""
+        return not spec.script or self.script is not None
+
     def words(self, stdout: str, stderr: str, nonce: str) -> dict[str, Any]:
         """Return the streams of a run, those of the script apart, as fields of a RunOutcome."""
         if self.script is None:
@@ -70,8 +75,8 @@ class Heard:
 
 def _apart(text: str, nonce: str) -> tuple[str, str]:
     """Return what stands before and after the mark; if that was cut, the tail is the script's."""
-    tests, mark, script = text.partition(f"{nonce}\n")
-    if mark:
+    tests, found, script = text.partition(mark(nonce))
+    if found:
         return tests, script
     head, note, tail = text.rpartition(CUT)
     return (head + note, tail) if note else (text, "")

@@ -239,7 +239,14 @@ def test_every_field_of_a_job_is_told_or_harmless() -> None:
     harmless = {
         *("prompt", "name", "system_prompt", "schema_text"),
         *("constraints", "inputs", "outputs", "python", "max_iterations", "skip_tests"),
-        *("plan", "sandbox_retries", "call_retries", "call_seconds", "build_seconds"),
+        *(
+            "script_runs",
+            "plan",
+            "sandbox_retries",
+            "call_retries",
+            "call_seconds",
+            "build_seconds",
+        ),
         *("prices", "context", "today", "guidance", "fix_cycles", "seed", "cache"),
     }
     assert set(Job.model_fields) == told | gated | harmless

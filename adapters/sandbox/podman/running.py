@@ -120,7 +120,7 @@ class Run:
             else:
                 told = self._handed(self._job.place, variables, names)
             heard = report.read_report(told.report, self._nonce)
-            if self._spec.purpose == "script" or heard.script is not None:
+            if heard.has_outputs(self._spec):
                 self._collect((told.end or {}).get("outputs", {}), collected)
         except Missing as error:
             if "image" not in str(error):  # the container, which somebody removed

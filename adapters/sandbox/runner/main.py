@@ -12,7 +12,7 @@ import signal
 import sys
 
 from codetape.adapters.sandbox.runner import children, plugin
-from codetape.adapters.sandbox.runner.reporting import write_line
+from codetape.adapters.sandbox.runner.reporting import mark, write_line
 
 PR_SET_DUMPABLE = 4
 KEYCTL = {"x86_64": 250, "ppc64le": 271, "s390x": 280}  # numbers of the call; 219 elsewhere
@@ -70,7 +70,7 @@ def _follow(options: argparse.Namespace, where: int, nonce: str) -> None:
     if all(children.emptied(folder) for folder in options.empty):
         for stream in (1, 2):
             with contextlib.suppress(OSError):
-                os.write(stream, f"{nonce}\n".encode())
+                os.write(stream, mark(nonce).encode())
         options.purpose = "script"
         child, told = _start(options, where)
         _release(told, nonce)
