@@ -90,9 +90,9 @@ def repaired(number: int) -> Script:
 
 
 def twenty_events(number: int, size: int) -> Script:
-    """Three repairs, an answer without JSON, and `size` characters of data in every prompt."""
+    """Three repairs, an answer that was cut, and `size` characters of data in every prompt."""
     answers = {
-        "plan": ["Let me think about it first.", plan(number)],
+        "plan": ['{"description": "Read a CSV', plan(number)],
         "code": [code(number), *(code(number, remark) for remark in ("one", "two", "three"))],
         "tests": [tests(number)],
         "diagnosis": [diagnosis(number + n) for n in range(3)],

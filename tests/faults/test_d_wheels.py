@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -96,14 +97,14 @@ SANDBOXES = [
 
 
 @pytest.fixture
-def place(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder that every user may enter; uv takes wheels from there as well."""
-    folder = tmp_path_factory.mktemp("wheels")
-    for step in (folder, *folder.parents[:2]):
-        step.chmod(0o755)
-    monkeypatch.setenv("UV_FIND_LINKS", str(folder))
-    monkeypatch.setenv("UV_CACHE_DIR", str(folder / "cache"))
-    return folder
+    with tempfile.TemporaryDirectory(prefix="codetape-wheels-") as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        monkeypatch.setenv("UV_FIND_LINKS", made)
+        monkeypatch.setenv("UV_CACHE_DIR", str(folder / "cache"))
+        yield folder
 
 
 async def built(sandbox: Sandbox, *requirements: str) -> ImageRef:

@@ -50,11 +50,11 @@ def guarded(old: Callable[..., bool], new: Callable[..., bool]) -> Table:
     )
 
 
-def leading(event: str, state: State, dest: State) -> Table:
-    """The table with the last resort of an event leading elsewhere."""
+def leading(events: str, state: State, dest: State) -> Table:
+    """The table with the last resort of some events leading elsewhere."""
     return tuple(
         replace(row, dest=dest)
-        if row.event == event and row.sources == (state,) and not row.guards
+        if row.event in events.split() and row.sources == (state,) and not row.guards
         else row
         for row in TABLE
     )
@@ -81,7 +81,7 @@ PLANTED: dict[str, tuple[Table, str, str]] = {
         "Reclassify reclassified",
     ),
     "a state that nothing reaches": (
-        leading("tests_failed", S.TESTING, S.NEEDS_CODE),
+        leading("tests_failed script_failed", S.TESTING, S.NEEDS_CODE),
         "state",
         "Diagnosing",
     ),
@@ -91,7 +91,7 @@ PLANTED: dict[str, tuple[Table, str, str]] = {
         "NeedsRebuild",
     ),
     "a state that waits for nothing": (
-        leading("tests_failed", S.TESTING, S.RECLASSIFY),
+        leading("tests_failed script_failed", S.TESTING, S.RECLASSIFY),
         "state",
         "Diagnosing",
     ),
