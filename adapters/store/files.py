@@ -156,7 +156,8 @@ def _is_own_group(gid: int) -> bool:
         group = grp.getgrgid(gid)
     except KeyError:
         return False
-    return gid == user.pw_gid and group.gr_name == user.pw_name and not group.gr_mem
+    others = {*group.gr_mem} - {user.pw_name}
+    return gid == user.pw_gid and group.gr_name == user.pw_name and not others
 
 
 def others_can_list(path: Path) -> bool:
