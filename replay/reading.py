@@ -13,7 +13,7 @@ from codetape.engine.tape import Recorded, Source
 from codetape.engine.visible import in_html, safe
 from codetape.replay.rules import opened
 from codetape.states.events import Event, Forked, Resumed
-from codetape.states.machine import IllegalTransition, State
+from codetape.states.machine import State
 from codetape.states.session import Session
 from codetape.states.workflow import WORKFLOWS, Workflow
 
@@ -58,12 +58,7 @@ def as_recorded(rules: Workflow, before: Session, record: Recorded) -> Session:
 
     Raises IllegalTransition for an event of another workflow.
     """
-    try:
-        facts = rules.folded(before, record.event)
-    except Exception:
-        if record.event.name in rules.machine.events:
-            raise
-        raise IllegalTransition(before.id, before.state, record.event.name) from None
+    facts = rules.with_facts(before, record.event)
     if record.dest not in {*State}:
         raise DamagedTape(record.session, record.seq, "it leads to no state that there is")
     after = replace(facts, state=State(record.dest), seq=record.seq)

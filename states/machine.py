@@ -98,7 +98,6 @@ class Machine:
 
     def __init__(self, table: Iterable[Row]) -> None:
         self.table = tuple(table)
-        self.events = frozenset(row.event for row in self.table)
         _check(self.table)
         self._local = threading.local()
 

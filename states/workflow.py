@@ -48,15 +48,23 @@ class Workflow:
         """A session before its first event."""
         return self.session(id=session_id)
 
-    def advance(self, session: Session, event: e.Event) -> Session:
-        """Return the session after `event`. Raises IllegalTransition; the session is a value, so
-        whoever is refused still has it as it was."""
+    def with_facts(self, session: Session, event: e.Event) -> Session:
+        """Return the session with what an event says, in the state before it.
+
+        Raises IllegalTransition for an event that the table has no row for there and that the fold
+        makes nothing of, as one of another workflow.
+        """
         try:
-            facts = self.folded(session, event)
-        except Exception:
+            return self.folded(session, event)
+        except Exception:  # a fold may fail in any way on what it was not made for
             if event.name in self.machine.accepts(session.state):
                 raise
             raise IllegalTransition(session.id, session.state, event.name) from None
+
+    def advance(self, session: Session, event: e.Event) -> Session:
+        """Return the session after `event`. Raises IllegalTransition; the session is a value, so
+        whoever is refused still has it as it was."""
+        facts = self.with_facts(session, event)
         state = self.machine.next_state(session.id, session.state, event.name, facts)
         after = replace(facts, state=state, seq=session.seq + 1)
         return replace(after, ending=self.ending(after, event)) if after.done else after

@@ -472,28 +472,21 @@ def test_a_prune_that_makes_no_sense(run: Run, words: list[str], said: str) -> N
     assert said in err
 
 
-def test_prune_removes_the_folder_of_a_session(
-    run: Run, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("marked", [True, False])
+def test_prune_removes_the_folder_of_a_session_of_this_user(
+    run: Run, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, marked: bool
 ) -> None:
+    """A store of others may have a session by the same id: this user's data stays."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     folder = tmp_path / "data" / "codetape" / "sessions" / ID
     folder.mkdir(parents=True)
     (folder / "samples.csv").write_text("1,2\n")
-    with closing(SqliteStore(store)) as kept:
-        mark(kept, ID, JOB)
-    run("prune", "--keep", "0", "--yes")
-    assert not folder.exists()
-    assert folder.parent.exists()
-
-
-def test_prune_of_a_store_of_others_keeps_the_folder_of_that_id(
-    run: Run, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    folder = tmp_path / "data" / "codetape" / "sessions" / ID
-    folder.mkdir(parents=True)
+    if marked:
+        with closing(SqliteStore(store)) as kept:
+            mark(kept, ID, JOB)
     assert run("prune", "--keep", "0", "--yes")[0] == 0
-    assert folder.exists()
+    assert folder.exists() is not marked
+    assert folder.parent.exists()
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codetape.adapters.sandbox.report import LINE, Exit, read_report
+from codetape.adapters.sandbox.runner.reporting import mark
 from codetape.states.values import TestReport
 
 NONCE = "parent-and-child"
@@ -196,3 +197,10 @@ def test_errors_without_end_leave_the_report_unfinished() -> None:
     error = {"kind": "error", "problem": {"type": "E", "message": "m"}}
     found = report(lines(BEGIN, *[error] * 1000, END))
     assert (found.finished, len(found.errors) < 200) == (False, True)
+
+
+def test_the_mark_before_the_script_tells_nothing_of_the_nonce() -> None:
+    """The script may read it: it stands in the pipe of what is printed."""
+    nonce = "0123456789abcdef0123456789abcdef"
+    assert mark(nonce) != mark(nonce[::-1])
+    assert not [at for at in range(len(nonce) - 7) if nonce[at : at + 8] in mark(nonce)]

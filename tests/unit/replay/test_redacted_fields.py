@@ -57,7 +57,8 @@ def _whole(canaries: Canaries, rules: Workflow) -> TapeFile:
 
 
 def _events_of(rules: Workflow) -> list[type[e.Event]]:
-    return [kind for kind in EVENTS if kind.name in rules.machine.events]
+    known = {row.event for row in rules.machine.table}
+    return [kind for kind in EVENTS if kind.name in known]
 
 
 def _exported(tape: TapeFile, folder: Path) -> str:
