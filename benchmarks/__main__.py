@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import appends, replays, sessions, startup, tapes
+from benchmarks import appends, replays, sessions, startup, tapes, waiting
 from benchmarks.figures import Figure, heading, line, missed
 
 
@@ -44,6 +44,7 @@ def _figures(folder: Path, *, quick: bool) -> Iterator[Figure]:
     yield sessions.on_disk(folder)
     yield from tapes.figures(folder, quick=quick)
     yield from startup.waits(1 if quick else 11)
+    yield from waiting.figures(1 if quick else 7)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
-from codetape import composition, shapes, validation
+from codetape import composition, models, shapes, validation
 from codetape.states.job import Budget, Job
 from codetape.values import bytes_of
 
@@ -81,9 +81,7 @@ def _model(job: Job, value: Any) -> Mapping[str, Any]:
     check_model(value)
     if value.startswith(composition.SCRIPTED):
         return {"model": value}
-    from codetape.adapters.llm.litellm import price
-
-    known = {value: found} if (found := price(value)) else {}
+    known = {value: found} if (found := models.price(value, job.budget)) else {}
     return {"model": value, "prices": {**job.prices, **known}}
 
 
@@ -94,9 +92,7 @@ def check_model(name: str) -> None:
     if name.startswith(composition.SCRIPTED):
         composition.make_llm(None, Job(prompt="-", model=name))
         return
-    from codetape.adapters.llm.litellm import check_model as known
-
-    known(name)
+    models.check_model(name)
 
 
 def _plain(name: str) -> Made:

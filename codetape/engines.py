@@ -206,14 +206,17 @@ class Run:
         self._stack = AsyncExitStack()
         self.store, self._new = store, new
         self._images: OwnImages | None = None
+        self._prepare: Callable[[], None] | None = None
 
     async def __aenter__(self) -> Self:
         adapters, job = self.adapters, self._job
         answered = None if self._new else composition.answered(self.store, self._session)
+        llm = composition.make_llm(adapters.llm, job, answered)
+        self._prepare = getattr(llm, "prepare", None)
         self.engine = Engine(
             self._workflow,
             store=self.store,
-            llm=composition.make_llm(adapters.llm, job, answered),
+            llm=llm,
             sandbox=self._sandbox(),
             clock=adapters.clock,
             boundary=composition.boundary_for(job),
@@ -241,6 +244,9 @@ class Run:
             self._images.look(session)
         if self.adapters.on_event:
             self.adapters.on_event(recorded, session)
+        if self._prepare and not session.done:
+            self._prepare()  # when the first event has been shown, and beside the sandbox's check
+            self._prepare = None
 
     def _sandbox(self) -> Sandbox:
         """The caller's sandbox, or one of ours, which is closed in the end and has a gate."""

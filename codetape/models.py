@@ -10,7 +10,7 @@ from typing import Any
 from codetape import composition
 from codetape.engine.ports import Llm
 from codetape.states.budget import worst_answer
-from codetape.states.job import Job, Price
+from codetape.states.job import Budget, Job, Price
 
 
 def prices(job: Job, llm: Llm | None) -> dict[str, Price]:
@@ -23,15 +23,37 @@ def prices(job: Job, llm: Llm | None) -> dict[str, Price]:
     if job.model.startswith(composition.SCRIPTED):
         composition.make_llm(None, job)  # there is no model to ask but this one
         return {}
-    from codetape.adapters.llm.litellm import check_model, price
-
     named = (job.model, *job.models.values(), *(p.model for p in job.personas if p.model))
     models = tuple(dict.fromkeys((*named, *job.fallback_models)))
     for model in models:
         check_model(model)
-    known = {model: found for model in models if (found := price(model))}
+    known = {model: found for model in models if (found := price(model, job.budget))}
     _check_budget(job.model_copy(update={"prices": known}), models)
     return known
+
+
+def check_model(model: str) -> None:
+    """Raise ValueError if `model` names no provider. LiteLLM is imported for names beyond its lists."""
+    from codetape.adapters.llm import listed
+
+    if not listed.lists_model(model):
+        from codetape.adapters.llm.litellm import check_model as check
+
+        check(model)
+
+
+def price(model: str, budget: Budget) -> Price | None:
+    """Return what a token of a model costs; None if that is unknown.
+
+    LiteLLM is imported for a price beyond its lists only where a limit of money hangs on it.
+    """
+    from codetape.adapters.llm import listed
+
+    if (found := listed.price(model)) or budget.usd is None:
+        return found
+    from codetape.adapters.llm.litellm import price as beyond_the_lists
+
+    return beyond_the_lists(model)
 
 
 def _check_budget(job: Job, models: tuple[str, ...]) -> None:

@@ -1,8 +1,8 @@
 """Models of any provider, through LiteLLM.
 
-LiteLLM takes seconds to import, so that happens in a thread when the first call is made. Keys and
-addresses travel with each call; nothing is set for the whole process but what keeps LiteLLM quiet and
-off the network. The adapter never retries: the rules do. It asks a second time only where a model
+LiteLLM takes seconds to import, so that happens in a thread, at the latest when the first call is made.
+Keys and addresses travel with each call; nothing is set for the whole process but what keeps LiteLLM
+quiet and off the network. The adapter never retries: the rules do. It asks a second time only where a model
 refuses a member of the request, then without that member, and the notes of the answer say so.
 """
 
@@ -14,10 +14,13 @@ import os
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
+from threading import Thread
 from typing import Any
 
 from codetape.adapters.aside import aside
 from codetape.adapters.llm import failures, quirks
+from codetape.adapters.llm.listed import price_of
 from codetape.adapters.llm.reading import (
     NotStreamed,
     Reading,
@@ -64,6 +67,11 @@ def load() -> Module:
     return litellm
 
 
+def _load_early() -> None:
+    with suppress(Exception):  # the first call imports it again and says what is wrong
+        load()
+
+
 def check_model(model: str) -> None:
     """Raise ValueError if `model` names no provider that LiteLLM knows. Asks nobody."""
     litellm = load()
@@ -84,13 +92,8 @@ def price(model: str) -> Price | None:
     """Return what a token of input and of output costs; None if LiteLLM's list has no price."""
     litellm = load()
     try:
-        entry = litellm.model_cost[litellm.get_model_info(model)["key"]]
         # The raw entry: elsewhere LiteLLM turns a price that it doesn't know into 0.
-        return Price(
-            input=float(entry["input_cost_per_token"]),
-            output=float(entry["output_cost_per_token"]),
-            output_limit=entry.get("max_output_tokens"),
-        )
+        return price_of(litellm.model_cost[litellm.get_model_info(model)["key"]])
     except Exception:  # noqa: BLE001 - the answer is paid for, whatever fails here
         return None
 
@@ -117,6 +120,10 @@ class LiteLlm:
         self._timeout, self._idle_timeout = timeout, idle_timeout
         self._getenv = getenv
         self._quirks: defaultdict[str, quirks.Quirks] = defaultdict(quirks.Quirks)
+
+    def prepare(self) -> None:
+        """Begin to import LiteLLM, in a thread beside the work that comes before the first call."""
+        Thread(target=_load_early, name="import-litellm", daemon=True).start()
 
     async def complete(self, call: LlmCall) -> Answer:
         """Answer one call. Raises LlmError; cancelling the task ends the call."""

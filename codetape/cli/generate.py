@@ -164,10 +164,12 @@ def command(prompt: str, save: Path | None, as_json: bool, **options: Any) -> in
 
 def _generated(shown: Any, prompt: str, options: dict[str, Any]) -> Result:
     from codetape.agent import AutoCoderAgent
+    from codetape.cli.hidden import load_store_library
     from codetape.cli.watching import Watch
     from codetape.composition import store_path
     from codetape.states.job import Budget
 
+    load_store_library()
     watch = Watch(shown, options["store"])
     agent = AutoCoderAgent(
         **asked_models(options),

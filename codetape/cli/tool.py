@@ -78,11 +78,13 @@ def command(question: str, as_json: bool, **options: Any) -> int:
 
 
 def _made(shown: Any, question: str, options: dict[str, Any]) -> Tool:
+    from codetape.cli.hidden import load_store_library
     from codetape.cli.watching import Watch
     from codetape.composition import store_path
     from codetape.states.job import Budget
     from codetape.toolmaker import ToolMaker
 
+    load_store_library()
     watch = Watch(shown, options["store"])
     maker = ToolMaker(
         **asked_models(options),

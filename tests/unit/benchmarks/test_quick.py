@@ -33,6 +33,8 @@ FIGURES = (
     "import codetape",
     "codetape --help",
     "- python -c pass",
+    "generate, first event",
+    "- first request for a model",
 )
 
 
