@@ -2,8 +2,8 @@
 
 LiteLLM takes seconds to import, so that happens in a thread, at the latest when the first call is made.
 Keys and addresses travel with each call; nothing is set for the whole process but what keeps LiteLLM
-quiet and off the network. The adapter never retries: the rules do. It asks a second time only where a model
-refuses a member of the request, then without that member, and the notes of the answer say so.
+quiet and off the network. The adapter never retries: the rules do. It asks a second time only where a
+model refuses a member of the request, then without that member, and the notes of the answer say so.
 """
 
 from __future__ import annotations
