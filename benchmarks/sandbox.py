@@ -26,6 +26,7 @@ from codetape.adapters.sandbox.environments import default_folder
 from codetape.adapters.sandbox.podman import PodmanSandbox
 from codetape.adapters.sandbox.podman.storeroom import ImageRoom
 from codetape.engine.ports import Sandbox, SandboxBroken
+from codetape.states.null_solutions import KINDS
 from codetape.states.values import ImageRef, ImageSpec, RunOutcome, RunSpec, TextFile
 
 SPEC = ImageSpec(base="", requirements=("pytest",))
@@ -46,6 +47,7 @@ PLAIN = (
     *("--color=no", "-s", "-p", "no:cacheprovider", "--tb=line"),
 )
 THINKING = 1.5  # seconds between two runs; a model takes longer
+NULLS = 0.080  # seconds that three null solutions may take in bubblewrap
 LIMITS = {"bubblewrap": 0.060, "podman, prepared": 0.150}  # seconds over the bare process
 MADE: dict[str, Callable[[], Sandbox]] = {
     "bubblewrap": BubblewrapSandbox,
@@ -62,14 +64,21 @@ class Rival:
     image: ImageRef
     taken: list[float] = field(default_factory=list)
 
+    nulls: list[float] = field(default_factory=list)  # with null solutions after the tests
+
     async def run(self) -> None:
-        """Run the tests once; the verdict has to be the right one."""
+        """Run the tests once, and once with null solutions; the verdict has to be the right one."""
+        for nulls, taken in ((False, self.taken), (True, self.nulls)):
+            await asyncio.sleep(THINKING)
+            start = time.perf_counter()
+            outcome = await self.sandbox.run(self._spec(nulls))
+            taken.append(time.perf_counter() - start)
+            if not _passed(outcome) or len(outcome.nulls) != (len(KINDS) if nulls else 0):
+                raise RuntimeError(f"the tests did not pass: {outcome}")
+
+    def _spec(self, nulls: bool) -> RunSpec:
         files = tuple(TextFile(name=name, text=text) for name, text in FILES.items())
-        start = time.perf_counter()
-        outcome = await self.sandbox.run(RunSpec(purpose="tests", image=self.image, files=files))
-        self.taken.append(time.perf_counter() - start)
-        if not _passed(outcome):
-            raise RuntimeError(f"the tests did not pass: {outcome}")
+        return RunSpec(purpose="tests", image=self.image, files=files, nulls=nulls)
 
 
 def main() -> int:
@@ -107,6 +116,7 @@ async def _figures(turns: int) -> AsyncIterator[Figure]:
         for name, rival in rivals.items():
             for figure in _compared(name, rival.taken, bare):
                 yield figure
+            yield _null_runs(name, rival)
     for name in ("bubblewrap", "podman, fresh"):
         if name in rivals:
             async for figure in _builds(name):
@@ -126,6 +136,7 @@ async def _rival(make: Callable[[], Sandbox], stack: AsyncExitStack) -> Rival | 
     rival = Rival(sandbox, image)
     await rival.run()
     rival.taken.clear()
+    rival.nulls.clear()
     return rival
 
 
@@ -138,7 +149,6 @@ async def _turns(rivals: dict[str, Rival], turns: int) -> list[float]:
             await asyncio.sleep(THINKING)
             bare.append(await asyncio.to_thread(_seconds, command, folder))
             for rival in rivals.values():
-                await asyncio.sleep(THINKING)
                 await rival.run()
     return bare
 
@@ -177,6 +187,15 @@ def _compared(name: str, taken: list[float], bare: list[float]) -> list[Figure]:
     if name in LIMITS:
         return [at_most(f"{name}, over bare", over, LIMITS[name], "{:.3f} s"), verdict]
     return [Figure(f"{name}, over bare", f"{over:.3f} s"), verdict]
+
+
+def _null_runs(name: str, rival: Rival) -> Figure:
+    """How much longer a run takes with null solutions, in the same turn."""
+    pairs = zip(rival.nulls, rival.taken, strict=True)
+    cost = median(with_them - without for with_them, without in pairs)
+    if name == "bubblewrap":
+        return at_most("- null solutions", cost, NULLS, "{:.3f} s")
+    return Figure("- null solutions", f"{cost:.3f} s")
 
 
 async def _builds(name: str) -> AsyncIterator[Figure]:

@@ -27,7 +27,7 @@ from codetape.states.events import CodeWritten
 from codetape.states.failures import Failure
 from codetape.states.job import Job
 from codetape.states.session import Session
-from codetape.states.values import Answer, RunOutcome
+from codetape.states.values import Answer, RunOutcome, WeakTest
 from codetape.task import Task
 from codetape.validation import CACHES
 from codetape.values import CodePlan, CodeSolution, Resources, Secret
@@ -93,6 +93,7 @@ class Result:
             "cost": "unknown" if self.cost is None else f"${self.cost:.4f}",
             "packages": ", ".join(self.detected_packages) or "none",
             "changed tests": "; ".join(self.changed_tests) or "none",
+            "weak tests": ", ".join(test.test_id for test in self.weak_tests) or "none",
         }
         code = self.solution.code if self.solution else None
         shown = table(self.folded.job.name, facts)
@@ -121,6 +122,11 @@ class Result:
     def failures(self) -> tuple[Failure, ...]:
         """The failures of the last run, with their labels."""
         return self.folded.failures
+
+    @property
+    def weak_tests(self) -> tuple[WeakTest, ...]:
+        """Tests of the pass that check no result, as null solutions show: they are not counted."""
+        return self.folded.weak_tests
 
     @property
     def attempts(self) -> int:

@@ -112,7 +112,8 @@ KEPT: Mapping[type[Value], Forms] = {
     v.BuildFailure: _facts("seconds", packages=PACKAGE),
     v.SandboxFailure: _facts("missing seconds"),
     v.Limits: _facts("memory cpus processes seconds output disk"),
-    v.RunSpec: _facts("network script"),
+    v.RunSpec: _facts("network script nulls"),
+    v.NullRun: _facts("ended"),
     v.ScriptRun: _facts("exit_status signal timed_out seconds"),
     v.Frame: _facts("line"),
     v.Problem: {"type": EXCEPTION, "module": EXCEPTION},
@@ -123,6 +124,7 @@ KEPT: Mapping[type[Value], Forms] = {
         " did_not_exit stdout_cut stderr_cut seconds cpu_seconds peak_memory cached"
     ),
     r.BuildRequest: _facts("seconds"),
+    r.RunTests: _facts("weak_named"),
     r.ReplacePackage: _facts("system", rejected=PACKAGE),
     tr.AskPersona: _facts("writes"),
 }
@@ -135,7 +137,7 @@ def _names(text: str) -> frozenset[str]:
 
 GONE: Mapping[type[Value], frozenset[str]] = {
     e.Ran: _names("expected"),
-    e.TestsPassed: _names("script_not_run"),
+    e.TestsPassed: _names("script_not_run nulls_unknown"),
     e.Answered: _names("repairs"),
     e.Diagnosed: _names("repairs"),
     e.Planned: _names("description approach"),
@@ -186,6 +188,8 @@ GONE: Mapping[type[Value], frozenset[str]] = {
     v.OutputFile: _names("name path text"),
     v.RunOutcome: _names("stdout stderr refused_outputs"),
     v.ScriptRun: _names("stdout stderr"),
+    v.NullRun: _names("failed"),
+    v.WeakTest: _names("test_id"),
     r.RunTests: _names("not_run"),
     r.ParseConstraint: _names("constraint columns"),
     r.VerifyCode: _names("fixes"),

@@ -90,6 +90,7 @@ TABLE = (
 
     Row("diagnosed",           DIAGNOSING,     RECLASSIFY),
 
+    Row("reclassified",        RECLASSIFY,     TESTING,        (g.stuck, g.only_weak_tests_left)),
     Row("reclassified",        RECLASSIFY,     DONE,           (g.stuck,)),
     Row("reclassified",        RECLASSIFY,     NEEDS_TESTS,    (g.tests_due,)),
     Row("reclassified",        RECLASSIFY,     NEEDS_CODE,     (g.code_due,)),
@@ -103,12 +104,14 @@ TABLE = (
 
     Row("answer_rejected",     NEEDS_CODE,     NEEDS_CODE,     (g.answer_repair_left,)),
     Row("answer_rejected",     NEEDS_TESTS,    NEEDS_TESTS,    (g.answer_repair_left,)),
+    Row("answer_rejected",     NEEDS_TESTS,    TESTING,        (g.only_weak_tests_left,)),
     Row("answer_rejected",     DIAGNOSING,     DIAGNOSING,     (g.answer_repair_left,)),
     Row("answer_rejected",     DIAGNOSING,     RECLASSIFY),
     Row("answer_rejected",     (NEEDS_CODE, NEEDS_TESTS), DONE),
 
     Row("call_failed",         NEEDS_CODE,     NEEDS_CODE,     (g.call_retry_left,)),
     Row("call_failed",         NEEDS_TESTS,    NEEDS_TESTS,    (g.call_retry_left,)),
+    Row("call_failed",         NEEDS_TESTS,    TESTING,        (g.only_weak_tests_left,)),
     Row("call_failed",         NEEDS_REBUILD,  NEEDS_REBUILD,  (g.call_retry_left,)),
     Row("call_failed",         DIAGNOSING,     DIAGNOSING,     (g.call_retry_left,)),
     Row("call_failed",         ASKING,         DONE),

@@ -22,6 +22,7 @@ from codetape.states.values import (
     RunOutcome,
     SandboxFailure,
     Value,
+    WeakTest,
 )
 
 KNOWN: dict[str, type[Event]] = {}
@@ -251,13 +252,16 @@ class TestsPassed(Ran):
     """Every expected test was reported, one passed at least, none failed, the end marker is there.
 
     If the run tells of the script itself, it ended well and left every declared output in its type;
-    `script_not_run` says why it could not be run.
+    `script_not_run` says why it could not be run. `weak_tests` check no result and are not counted:
+    others do; `nulls_unknown` says why that is not known.
     """
 
     __test__: ClassVar[bool] = False
 
     name = "tests_passed"
     script_not_run: str = ""
+    weak_tests: tuple[WeakTest, ...] = ()
+    nulls_unknown: str = ""
 
 
 class TestsFailed(Ran):

@@ -28,6 +28,7 @@ from codetape.states.packages import merged
 from codetape.states.session import Repair, Session, Solution, Tests, Verdict
 from codetape.states.sharing import SHARED, paid, united
 from codetape.states.values import FailureClass, RunOutcome
+from codetape.states.weak_tests import EMPTY, WEAK, only_weak
 
 S = TypeVar("S", bound=Session)
 
@@ -167,12 +168,17 @@ def ran(s: S, run: RunOutcome) -> S:
 
 
 def _tests_passed(s: Session, event: e.TestsPassed) -> Session:
-    return replace(ran(s, event.run), failures=())
+    weak, unknown = event.weak_tests, event.nulls_unknown
+    return replace(ran(s, event.run), failures=(), weak_tests=weak, nulls_unknown=unknown)
 
 
 def _failed(s: Session, event: e.TestsFailed | e.ScriptFailed) -> Session:
     failures = tuple(_kept(s, blamed(s, failure)) for failure in event.failures)
-    return replace(ran(s, event.run), failures=failures)
+    after = replace(ran(s, event.run), failures=failures)
+    if any(failure.problem.type in (WEAK, EMPTY) for failure in failures):
+        after = replace(after, weak_named=True)
+    # The same run is a pass, if no repair of its weak tests comes.
+    return replace(after, runs=s.runs) if only_weak(failures) else after
 
 
 def _kept(s: Session, failure: Failure) -> Failure:

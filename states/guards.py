@@ -5,6 +5,7 @@ from __future__ import annotations
 from codetape.states.ladder import faulty_code, faulty_tests, image_would_change, is_given_up
 from codetape.states.session import Session
 from codetape.states.values import FailureClass
+from codetape.states.weak_tests import only_weak
 
 ROUNDS = 3
 """How often one repair may be asked for before it has failed."""
@@ -96,6 +97,11 @@ def image_at_fault(s: Session) -> bool:
     """The image lacks something, and it is known what to add."""
     environment = any(f.label is FailureClass.ENVIRONMENT for f in s.failures)
     return environment and image_would_change(s)
+
+
+def only_weak_tests_left(s: Session) -> bool:
+    """All that is left to repair are tests that check no result, where others do."""
+    return only_weak(s.failures)
 
 
 def stuck(s: Session) -> bool:

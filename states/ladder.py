@@ -10,6 +10,7 @@ from codetape.states.events import Reclassified, Relabelled
 from codetape.states.failures import COLLECTION, SCRIPT, WHOLE_RUN, Failure
 from codetape.states.session import Repair, Session
 from codetape.states.values import FailureClass as C
+from codetape.states.weak_tests import EMPTY, WEAK
 
 LADDER: dict[C, tuple[C, ...]] = {
     C.LOGIC: (C.LOGIC, C.TEST_ERROR),
@@ -56,6 +57,8 @@ def _ladder(failure: Failure) -> tuple[C, ...]:
     nowhere = failure.test_id in (WHOLE_RUN, SCRIPT)
     nowhere |= failure.test_id == COLLECTION and failure.label is C.RESOURCE
     labels = LADDER.get(failure.label, ())
+    if failure.problem.type in (WEAK, EMPTY):  # no code makes a test check what it returns
+        return tuple(x for x in labels if x is C.TEST_ERROR)
     return tuple(x for x in labels if not (nowhere and x is C.TEST_ERROR))
 
 

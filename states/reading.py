@@ -30,6 +30,7 @@ from codetape.states.constraints import check_of
 from codetape.states.diagnosing import diagnosed
 from codetape.states.expected_tests import may_define_tests
 from codetape.states.fences import python_code
+from codetape.states.no_assertions import asserts_nothing
 from codetape.states.packages import (
     distributions_of,
     merged,
@@ -98,7 +99,8 @@ def interpret(request: r.Request, outcome: Outcome) -> e.Event:
         case r.BuildImage(), BuildFailure():
             return _build_ended(request, outcome)
         case r.RunTests(), RunOutcome():
-            return verdict(request.spec, outcome, request.not_run)
+            named = request.weak_named
+            return verdict(request.spec, outcome, request.not_run, weak_named=named)
     raise TypeError(f"{request.name} has no outcome {type(outcome).__name__}")
 
 
@@ -227,6 +229,8 @@ def _tests(request: r.WriteTests, answer: Answer) -> e.Event:
     source = _source(shape.test_code, "test_code", is_test_file)
     if not may_define_tests(source):
         raise Unusable("invalid", "test_code: it defines no test function")
+    if asserts_nothing(source):
+        raise Unusable("invalid", "test_code: no test asserts anything, so that none can fail")
     if twice := shadowed_tests(source):
         why = f"it defines {', '.join(twice)} twice, and the first one would never run"
         raise Unusable("invalid", f"test_code: {why}")

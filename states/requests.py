@@ -101,10 +101,15 @@ class ReplacePackage(ModelRequest):
 
 
 class RunTests(RunRequest):
-    """The tests, and then the script itself if the spec says so; `not_run` says why it does not."""
+    """The tests, and then what the spec says: null solutions, and the script itself.
+
+    `not_run` says why the script is not run. `weak_named` says that tests which check no result are
+    not to be named (again).
+    """
 
     name = "run_tests"
     not_run: str = Field(default="", exclude_if=lambda reason: not reason)
+    weak_named: bool = Field(default=False, exclude_if=lambda named: not named)
 
 
 class Diagnose(ModelRequest):

@@ -21,6 +21,7 @@ from codetape.states.values import (
     ImageRef,
     ImageSpec,
     RunOutcome,
+    WeakTest,
 )
 
 NO_JOB = Job(prompt="-")
@@ -161,6 +162,9 @@ class Session:
     broken: int = 0
     crashes: int = 0  # ends of the process that ran the session, since the last outcome
     sandbox_missing: bool = False
+    weak_tests: tuple[WeakTest, ...] = ()  # of the pass: they check no result
+    nulls_unknown: str = ""  # why it is not known whether each test of the pass checks one
+    weak_named: bool = False  # the tests that check no result were named once
     comes_back: bool = False  # what kept the tests from being collected had been repaired before
     totals: Totals = field(default_factory=Totals)
     seconds: float = 0.0

@@ -15,6 +15,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from codetape.states.null_solutions import Kind
+
 
 class Value(BaseModel):
     """A frozen value; unknown fields are an error, so that nothing is lost in silence."""
@@ -276,7 +278,8 @@ class RunSpec(Value):
 
     With `script`, tests that pass are followed by a run of solution.py with `arguments`, in the same
     container: what the tests left in /var/outputs, in /tmp and as processes is gone before it begins.
-    `declared` gives the types of its outputs.
+    `declared` gives the types of its outputs. With `nulls`, tests that pass are run against the null
+    solutions first, likewise.
     """
 
     purpose: Literal["tests", "script"]
@@ -292,11 +295,12 @@ class RunSpec(Value):
     # Left out where there is no script to run: tapes from before have the same requests as today.
     script: bool = Field(default=False, exclude_if=lambda wanted: not wanted)
     declared: tuple[Declared, ...] = Field(default=(), exclude_if=lambda outputs: not outputs)
+    nulls: bool = Field(default=False, exclude_if=lambda wanted: not wanted)
 
     @property
     def seconds(self) -> float:
-        """The limit of wall clock of all that runs; tests and script each have the whole limit."""
-        return self.limits.seconds * (2 if self.script else 1)
+        """The limit of wall clock of all that runs; each part has the whole limit."""
+        return self.limits.seconds * (1 + self.script + self.nulls)
 
 
 class Frame(Value):
@@ -375,6 +379,24 @@ class ScriptRun(Value):
     seconds: float | None = None
 
 
+class NullRun(Value):
+    """The tests against one null solution: the ids of those that failed; None: nothing is known.
+
+    It has not `ended` where the whole run ended in the middle of it.
+    """
+
+    solution: Kind
+    failed: tuple[str, ...] | None = None
+    ended: bool = True
+
+
+class WeakTest(Value):
+    """A test that passes and checks no result: a smoke test shows that nothing is raised."""
+
+    test_id: str
+    kind: Literal["vacuous", "smoke"]
+
+
 class RunOutcome(Value):
     """What a run did, as facts. None: could not be known.
 
@@ -403,6 +425,7 @@ class RunOutcome(Value):
     report: TestReport | None = None
     outputs: tuple[OutputFile, ...] = ()
     refused_outputs: tuple[str, ...] = ()  # names with the reason: links, device nodes, too large
+    nulls: tuple[NullRun, ...] = ()  # the runs against null solutions that began
     script: ScriptRun | None = None  # None: tests alone were run
     cached: bool = False
 

@@ -2,7 +2,8 @@
 
 A pass needs evidence: every test that pytest found or that the file defines for certain was reported,
 one passed at least, none failed, and the end marker is there. An exit status proves nothing. Where the
-script itself follows its tests, it has to have run as well.
+script itself follows its tests, it has to have run as well; where null solutions do, a test has to fail
+against one of them.
 """
 
 from __future__ import annotations
@@ -26,20 +27,24 @@ from codetape.states.values import (
     SandboxFailure,
     TestReport,
 )
+from codetape.states.weak_tests import cut_short, judged
 
 
-def verdict(spec: RunSpec, run: RunOutcome, script_not_run: str = "") -> e.Event:
+def verdict(
+    spec: RunSpec, run: RunOutcome, script_not_run: str = "", *, weak_named: bool = False
+) -> e.Event:
     """Return TestsPassed, TestsFailed, TestsNotCollected, ScriptFailed or SandboxBroke.
 
-    `script_not_run` is what a pass tells of the script where it could not be run.
+    `script_not_run` is what a pass tells of the script where it could not be run; `weak_named` says
+    that tests which check no result have been named once.
     """
     run = as_evidence(spec, run) if spec.script else run
-    event = _of_tests(spec, run)
-    if not isinstance(event, e.TestsPassed):
-        return event
-    if spec.script:
-        return script_verdict(spec, event)
-    return event.model_copy(update={"script_not_run": script_not_run})
+    event = cut_short(run) or _of_tests(spec, run)
+    if isinstance(event, e.TestsPassed) and spec.script:
+        event = script_verdict(spec, event)
+    elif isinstance(event, e.TestsPassed):
+        event = event.model_copy(update={"script_not_run": script_not_run})
+    return judged(spec, event, named=weak_named) if isinstance(event, e.TestsPassed) else event
 
 
 def _of_tests(spec: RunSpec, run: RunOutcome) -> e.Event:

@@ -95,7 +95,11 @@ def _build(s: Session) -> tuple[r.Request, ...]:
 
 
 def _testing(s: Session) -> tuple[r.Request, ...]:
-    return (r.RunTests(spec=with_script(s.job, run_of_tests(s)), not_run=not_run(s.job)),)
+    spec = with_script(s.job, run_of_tests(s))
+    if s.job.script_runs and s.broken == 0:  # what they may have broken is run without them
+        spec = spec.model_copy(update={"nulls": True})
+    named = s.weak_named or s.attempts + 1 >= s.job.attempts
+    return (r.RunTests(spec=spec, not_run=not_run(s.job), weak_named=spec.nulls and named),)
 
 
 def run_of_tests(s: Session) -> RunSpec:

@@ -4,17 +4,19 @@
 
 Each build and each run takes the next item of its list: a value is returned, a SandboxFailure or an
 exception is raised, and what can be called is called with the spec and gives the item. When a list is
-used up, a build succeeds and every test that the test file defines passes. Where a script follows tests
-that pass, it ends well, with an output for each that is declared; `script_failed` has it fail.
+used up, a build succeeds and every test that the test file defines passes, and fails against null
+solutions; `weak` has tests pass there too. Where a script follows tests that pass, it ends well, with
+an output for each that is declared; `script_failed` has it fail.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from codetape.engine.ports import SandboxBroken
+from codetape.states.null_solutions import KINDS
 from codetape.states.python_source import defined_tests
 from codetape.states.values import (
     BuildFailure,
@@ -22,6 +24,7 @@ from codetape.states.values import (
     Frame,
     ImageRef,
     ImageSpec,
+    NullRun,
     OutputFile,
     Problem,
     RunOutcome,
@@ -185,7 +188,31 @@ def _reported(
     report = TestReport(finished=True, collected=every, results=results, python=PYTHON)
     status = 1 if problems else 0
     run = RunOutcome(exit_status=status, seconds=0.0, out_of_memory=False, report=report)
+    if status == 0 and spec.nulls:
+        run = against_nulls(run)
     return with_script(spec, run) if spec.script and status == 0 else run
+
+
+def against_nulls(run: RunOutcome, passing: Mapping[str, Sequence[str]] = {}) -> RunOutcome:
+    """Return a run of tests that all fail against null solutions, but those of `passing`, by kind."""
+    tests = run.report.results if run.report else ()
+    failed = {
+        kind: tuple(test.id for test in tests if test.id not in passing.get(kind, ()))
+        for kind in KINDS
+    }
+    nulls = tuple(NullRun(solution=kind, failed=ids) for kind, ids in failed.items())
+    return run.model_copy(update={"nulls": nulls})
+
+
+def weak(*ids: str, smoke: bool = False) -> Callable[[RunSpec], RunOutcome]:
+    """All tests pass, and these do also with null solutions; with `smoke` not with one that raises."""
+    kinds = [kind for kind in KINDS if not (smoke and kind == "raises")]
+
+    def run(spec: RunSpec) -> RunOutcome:
+        told = _reported(spec, {}, ())
+        return against_nulls(told, dict.fromkeys(kinds, ids)) if spec.nulls else told
+
+    return run
 
 
 def with_script(spec: RunSpec, run: RunOutcome) -> RunOutcome:

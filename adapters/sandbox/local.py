@@ -83,7 +83,7 @@ class Run:
             *(base, *runner.start(script), self.spec.purpose, "--report", f"fd:{self.writer}"),
             *("--python", f"{environment}/bin/python"),
             *("--nonce", "-", "--inputs", inputs, "--cwd", places[0]),
-            *runner.then_script(self.spec, places),
+            *runner.then(self.spec, places),
             *(f"--limit={name}={n}" for name, n in chosen.items() if n is not None),
             *("--", *self.spec.arguments),
         )

@@ -21,7 +21,8 @@ from pydantic import JsonValue, ValidationError
 from codetape.adapters.sandbox.runner import token
 from codetape.adapters.sandbox.runner.reporting import mark
 from codetape.states.classify import NOT_TRUSTED
-from codetape.states.values import Problem, RunSpec, ScriptRun, TestReport, TestResult
+from codetape.states.null_solutions import KINDS
+from codetape.states.values import NullRun, Problem, RunSpec, ScriptRun, TestReport, TestResult
 
 MOST = 16 << 20  # bytes of a report that are read; a longer one is an unfinished one
 LINE = 1 << 20  # bytes of one line; the runner writes a few tens of kilobytes at most
@@ -30,7 +31,14 @@ LINES = 100_000  # lines with the nonce that are read
 DIGITS = 19  # of a whole number; the runner writes no other numbers
 ERRORS = 100  # errors that are kept
 ENDS = ("exit", "script", "script end")  # lines that say how far a child came
-BY_PARENT = ("begin", "exit", "script", "script end")  # lines that the code cannot write
+BY_PARENT = (
+    "begin",
+    "exit",
+    "null",
+    "null end",
+    "script",
+    "script end",
+)  # lines that the code cannot write
 CUT = " bytes cut]\n"  # ends the note in the place of what was left out of a stream
 UNTRUSTED = Problem(
     type=NOT_TRUSTED,
@@ -59,18 +67,19 @@ class Heard:
     report: TestReport | None = None
     exit: Exit | None = None
     script: ScriptRun | None = None
+    nulls: tuple[NullRun, ...] = ()
 
     def has_outputs(self, spec: RunSpec) -> bool:
         """Say whether what lies among the outputs is what was asked for; tests may leave their own."""
         return not spec.script or self.script is not None
 
     def words(self, stdout: str, stderr: str, nonce: str) -> dict[str, Any]:
-        """Return the streams of a run, those of the script apart, as fields of a RunOutcome."""
+        """Return what followed the tests, and all streams, as fields of a RunOutcome."""
         if self.script is None:
-            return {"stdout": stdout, "stderr": stderr}
+            return {"stdout": stdout, "stderr": stderr, "nulls": self.nulls}
         (out, own_out), (err, own_err) = (_apart(text, nonce) for text in (stdout, stderr))
         script = self.script.model_copy(update={"stdout": own_out, "stderr": own_err})
-        return {"stdout": out, "stderr": err, "script": script}
+        return {"stdout": out, "stderr": err, "script": script, "nulls": self.nulls}
 
 
 def _apart(text: str, nonce: str) -> tuple[str, str]:
@@ -84,19 +93,25 @@ def _apart(text: str, nonce: str) -> tuple[str, str]:
 
 def read_report(data: bytes, nonce: str) -> Heard:
     """Read the lines of a report. Never raises, whatever the bytes are."""
-    reading, bad = _Reading(), 0
+    tests = reading = _Reading()
+    bad, nulls = 0, _Nulls()
     ends: dict[str, Exit] = {}  # by the kind of the line
     for line in _lines(data[:MOST], nonce):
         fact = _fact(line, nonce)
         taken = reading.seq
         if fact is not None and fact.get("kind") in ENDS and (end := _exit(fact)):
             ends.setdefault(str(fact["kind"]), end)
+        elif fact is not None and fact.get("kind") == "null":
+            reading, taken = nulls.begin(fact), -1
+        elif fact is not None and fact.get("kind") == "null end":
+            nulls.end(fact)
+            taken = -1
         elif fact is not None and fact.get("seq") == reading.seq + 1 and not reading.finished:
             reading.take(fact)
         bad += reading.seq == taken
         if bad > BAD:
             break
-    return Heard(reading.report(), ends.get("exit"), _script(ends))
+    return Heard(tests.report(), ends.get("exit"), _script(ends), nulls.runs())
 
 
 def _script(ends: dict[str, Exit]) -> ScriptRun | None:
@@ -157,6 +172,41 @@ def _exit(fact: dict[str, JsonValue]) -> Exit | None:
 
 def _line(number: JsonValue) -> int:
     return number if type(number) is int else 0
+
+
+class _Nulls:
+    """What is said of the tests against null solutions, in order."""
+
+    def __init__(self) -> None:
+        self._read: list[tuple[Any, _Reading]] = []
+        self._known: list[bool] = []
+
+    def begin(self, fact: dict[str, JsonValue]) -> _Reading:
+        """Begin the report of the next one."""
+        reading = _Reading()
+        if len(self._read) < len(KINDS) and fact.get("solution") in KINDS:
+            self._read.append((fact["solution"], reading))
+        return reading
+
+    def end(self, fact: dict[str, JsonValue]) -> None:
+        """End it; the runner says whether anything is known of it."""
+        self._known.append(fact.get("known") is True)
+
+    def runs(self) -> tuple[NullRun, ...]:
+        """Return them as far as they came."""
+        runs = []
+        for at, (solution, reading) in enumerate(self._read):
+            ended = at < len(self._known)
+            failed = _failed(reading.report()) if ended and self._known[at] else None
+            runs.append(NullRun(solution=solution, failed=failed, ended=ended))
+        return tuple(runs)
+
+
+def _failed(report: TestReport | None) -> tuple[str, ...] | None:
+    """Return the tests that failed; None where pytest did not come to run and end them all."""
+    if report is None or not report.finished or report.errors or not report.results:
+        return None
+    return tuple(result.id for result in report.results if result.outcome == "failed")
 
 
 @dataclass(slots=True)

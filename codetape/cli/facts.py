@@ -100,7 +100,7 @@ def _run(event: e.Event) -> tuple[str, ...]:
     match event:
         case e.TestsPassed():
             known = "known from an equal run" if event.run.cached else duration(event.run.seconds)
-            return (f"{_passed(event.run)} passed", known, _script(event))
+            return (f"{_passed(event.run)} passed{_weak(event)}", known, _script(event))
         case e.TestsFailed():
             total = len(event.run.report.results) if event.run.report else 0
             failed = f"{len(event.failures)} of {total} failed"
@@ -163,6 +163,12 @@ def _image(image: ImageRef) -> tuple[str, ...]:
 def _passed(run: RunOutcome) -> int:
     results = run.report.results if run.report else ()
     return sum(result.outcome == "passed" for result in results)
+
+
+def _weak(event: e.TestsPassed) -> str:
+    """Say how many tests of a pass are not counted."""
+    weak = len(event.weak_tests)
+    return f", {weak} of them check no result" if weak else ""
 
 
 def _script(event: e.TestsPassed) -> str:

@@ -42,7 +42,19 @@ def show_result(
         problem = failure.problem
         words = f"{failure.test_id}: {problem.type}: {one_line(problem.message)}"
         screen.line(f"  {failure.label}  {words}", "dim")
+    _show_weak_tests(screen, result)
     _show_changed_tests(screen, result)
+
+
+def _show_weak_tests(screen: Screen, result: Result) -> None:
+    """Say which tests of a pass are not counted, or why that is not known."""
+    if result.weak_tests:
+        screen.line("These tests check no result, and are not counted:", "title")
+    for test in result.weak_tests:
+        how = "it runs the code" if test.kind == "smoke" else "it passes without the code"
+        screen.line(f"  {in_one_line(test.test_id)}: {how}")
+    if result.success and (why := result.folded.nulls_unknown):
+        screen.line(f"Whether each test checks a result is not known: {in_one_line(why)}", "dim")
 
 
 def _show_changed_tests(screen: Screen, result: Result) -> None:
@@ -113,6 +125,8 @@ def as_json(result: Result) -> str:
         "solution": solution.code if solution else None,
         "tests": result.tests,
         "changed_tests": list(result.changed_tests),
+        "weak_tests": [{"test": test.test_id, "kind": test.kind} for test in result.weak_tests],
+        "weak_tests_unknown": result.folded.nulls_unknown or None,
         "requirements": list(session.spec.requirements),
         "system_packages": list(session.spec.system_packages),
         "image": result.image,

@@ -36,8 +36,8 @@ __all__ = sorted(_HOME_OF)  # noqa: PLE0605 - it is a list of names, made of the
 
 _CONTRACTS = (
     *("llms", "sandbox_cheats", "sandbox_files", "sandbox_floods", "sandbox_harm"),
-    *("sandbox_isolation", "sandbox_limits", "sandbox_reports", "sandbox_runs"),
-    *("sandbox_scripts", "sandbox_skips", "sandboxes"),
+    *("sandbox_isolation", "sandbox_limits", "sandbox_nulls", "sandbox_reports"),
+    *("sandbox_runs", "sandbox_scripts", "sandbox_skips", "sandboxes"),
     *("store_cases", "store_forks", "store_leases", "store_tapes", "stores"),
     *("invariants", "autocoder_invariants", "machines"),
 )

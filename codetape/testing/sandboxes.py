@@ -18,6 +18,7 @@ from codetape.testing.sandbox_floods import FloodContract
 from codetape.testing.sandbox_harm import HarmContract
 from codetape.testing.sandbox_isolation import IsolationContract
 from codetape.testing.sandbox_limits import LimitContract
+from codetape.testing.sandbox_nulls import NullContract
 from codetape.testing.sandbox_reports import ReportContract
 from codetape.testing.sandbox_scripts import ScriptContract
 from codetape.testing.sandbox_skips import SkipContract
@@ -27,6 +28,7 @@ class SandboxContract(
     ReportContract,
     CheatContract,
     ScriptContract,
+    NullContract,
     SkipContract,
     LimitContract,
     FloodContract,

@@ -95,6 +95,10 @@ KEPT_BY_THE_FAKE = {
     "test_the_runner_cannot_be_imported",
     "test_a_report_cannot_be_read_or_taken_back",
     "test_the_runner_is_not_among_the_objects_that_are_found",
+    "test_no_null_solution_runs_unless_it_is_asked_for",
+    "test_a_script_that_a_test_starts_is_null_too",
+    "test_each_run_begins_as_the_first_did",
+    "test_lines_that_tests_write_tell_of_no_null_solution",
 }
 
 

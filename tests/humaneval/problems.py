@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -49,6 +50,7 @@ class Problem:
     right: str
     wrong: str
     tests: str
+    returning: str  # the tests, with each assertion turned into a comparison that is returned
 
 
 def problems() -> Iterator[Problem]:
@@ -57,4 +59,20 @@ def problems() -> Iterator[Problem]:
         name = facts["entry_point"]
         right = facts["prompt"] + facts["canonical_solution"]
         tests = TESTS.format(name=name, check=facts["test"].strip())
-        yield Problem(number, f"test_{name}", right, right + WRONG.format(name=name), tests)
+        wrong = right + WRONG.format(name=name)
+        yield Problem(number, f"test_{name}", right, wrong, tests, _returning(tests))
+
+
+def _returning(tests: str) -> str:
+    """Return the tests, with each assertion turned into a comparison that is returned."""
+    tree = ast.parse(tests)
+    return ast.unparse(ast.fix_missing_locations(_Returning().visit(tree)))
+
+
+class _Returning(ast.NodeTransformer):
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        return ast.Return(node.test)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.generic_visit(node)
+        return node

@@ -152,7 +152,7 @@ class Run:
         if self._shape.environment:
             command += ["--python", f"{self._shape.environment}/bin/python"]
         command += ["--report", "fd:3", "--nonce", "-", "--inputs", INPUTS, "--cwd", OUTPUTS]
-        command += runner.then_script(self._spec, PLACES)
+        command += runner.then(self._spec, PLACES)
         return {
             "command": [*command, "--", *self._spec.arguments],
             "seconds": runner.longest(self._spec),

@@ -3,12 +3,13 @@
 Handed over as one file, `archive()`, and started by `start(where it lies)`, with these arguments:
 
     tests  --report WHERE --nonce N --python P --inputs DIR [--cwd DIR] [--limit NAME=N]…
-           [--script --seconds S [--empty DIR]… -- ARGUMENT…]
+           [--null KIND]… [--script] [--seconds S] [--empty DIR]… [-- ARGUMENT…]
     script --report WHERE --nonce N --python P --inputs DIR [--cwd DIR] [--limit NAME=N]… -- ARGUMENT…
 
-With --script tests that end well are followed by the script, in this order: what they left as
-processes is ended, each DIR is emptied, and both streams get the nonce on a line of its own, before
-which the words of the tests are and after which those of the script. Tests and script have S seconds
+With --null tests that end well are run again against a null solution of each kind; with --script they
+are followed by the script. Before each of these runs the processes that are left are ended, and each
+DIR is emptied. Before the script both streams get the nonce on a line of its own: the words of the
+tests are before it and those of the script after it. Tests, null solutions and script have S seconds
 each.
 
 P is the Python of the environment; the runner itself is started by the interpreter behind it.
@@ -29,6 +30,9 @@ from standard input. The report is JSON lines, one fact each; report.py says wha
     {"nonce", "seq", "kind": "end"}                  the end marker
     {"nonce", "kind": "exit", "status", "signal", "peak_memory", "late", "milliseconds"}
                                                      by the parent, when the child has ended
+    {"nonce", "kind": "null", "solution"}            by the parent: a report of its own follows,
+                                                     from "begin" to "end"
+    {"nonce", "kind": "null end", "known"}           by the parent: whether it says anything
     {"nonce", "kind": "script"}                      by the parent: the script is to follow
     {"nonce", "kind": "script end", …}               as exit, of the script
 
@@ -49,6 +53,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 
+from codetape.states.null_solutions import KINDS
 from codetape.states.values import RunSpec
 
 FILE = "runner.zip"
@@ -63,11 +68,16 @@ MODULES = (
     "pins",
     "plugin",
     "problems",
+    "redirect",
     "reporting",
     "skips",
+    "spare",
     "streams",
     "witness",
 )
+RULES = "codetape.states"
+"""The package of the rules that run in a sandbox too."""
+
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
@@ -81,17 +91,19 @@ def start(where: str) -> tuple[str, ...]:
     return ("-I", "-S", "-c", code)
 
 
-def then_script(spec: RunSpec, places: Iterable[str]) -> tuple[str, ...]:
-    """Return the options of a run whose script follows its tests; `places` are emptied before."""
-    if not spec.script:
+def then(spec: RunSpec, places: Iterable[str]) -> tuple[str, ...]:
+    """Return the options for what follows the tests; `places` are emptied before each."""
+    follow = [f"--null={kind}" for kind in KINDS if spec.nulls]
+    follow += ["--script"] if spec.script else []
+    if not follow:
         return ()
     each = f"--seconds={spec.limits.seconds}"
-    return ("--script", each, *(f"--empty={place}" for place in places))
+    return (*follow, each, *(f"--empty={place}" for place in places))
 
 
 def longest(spec: RunSpec) -> float:
     """Return the seconds after which a sandbox ends all that runs; the runner ends each part."""
-    return spec.seconds + (MARGIN if spec.script else 0.0)
+    return spec.seconds + (MARGIN if spec.script or spec.nulls else 0.0)
 
 
 def token(nonce: str) -> str:
@@ -108,6 +120,10 @@ def archive() -> bytes:
     for name in MODULES:
         body = resources.files(__name__).joinpath(f"{name}.py").read_bytes()
         bodies[f"{packages[-1]}/{name}.py"] = body
+    place = RULES.replace(".", "/")
+    bodies[f"{place}/__init__.py"] = b""
+    rule = resources.files(RULES).joinpath("null_solutions.py").read_bytes()
+    bodies[f"{place}/null_solutions.py"] = rule
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w") as file:
         for name, body in bodies.items():

@@ -63,14 +63,14 @@ def wait(child: int, seconds: float | None) -> Ended:
     return ended
 
 
-def end_all() -> None:
-    """End every process below this one: the children of one that has ended are ours."""
+def end_all(but: int | None = None) -> None:
+    """End every process below this one, `but` one: the children of one that has ended are ours."""
     with contextlib.suppress(ChildProcessError):
-        while True:
-            for child in _ours():
+        while left := [child for child in _ours() if child != but]:
+            for child in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
-            os.wait4(-1, 0)
+            os.wait4(left[0], 0)
 
 
 def _ours() -> list[int]:

@@ -1,6 +1,7 @@
 """The processes of the runner: one keeps the report, the other one imports what is tested.
 
-Where the script is to follow its tests, the first one starts it when they have ended well.
+Where null solutions or the script are to follow the tests, the first one has them run when the tests
+have ended well.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ import contextlib
 import os
 import signal
 import sys
+import time
 
 from codetape.adapters.sandbox.runner import children, plugin
 from codetape.adapters.sandbox.runner.reporting import mark, write_line
+from codetape.adapters.sandbox.runner.spare import Spare
 
 PR_SET_DUMPABLE = 4
 KEYCTL = {"x86_64": 250, "ppc64le": 271, "s390x": 280}  # numbers of the call; 219 elsewhere
 JOIN_SESSION_KEYRING = 1
+LEAST = 1.0  # seconds that the tests get against a null solution,
+TIMES = 3.0  # and so many times what they took against the solution itself
 # Taken before anything foreign is imported: replacing it later changes nothing here.
 _exit = os._exit
 
@@ -26,30 +31,41 @@ def main() -> None:
     options = _options()
     where = _open(options.report)
     _leave_keys()
-    if options.script:
+    if options.script or options.nulls:
         children.adopt()
-    child, told = _start(options, where)
+    spare = Spare(options.nulls) if options.nulls else None
+    child, told = _start(options, where, spare)
     nonce = _nonce(options.nonce)
     _close_up()
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    write_line(where, {"nonce": nonce, "seq": 1, "kind": "begin", "python": python})
+    _begin(where, nonce)
     _release(told, nonce)
     ended = children.wait(child, options.seconds)
     os.write(where, b"\n")  # the child may have ended in the middle of a line
     write_line(where, {"nonce": nonce, "kind": "exit", **ended.facts()})
+    if spare and ended.status == 0:
+        _empty_solutions(options, spare, where, nonce, ended.seconds)
     if options.script and ended.status == 0:
         _follow(options, where, nonce)
     _exit(ended.status if ended.status is not None else 128 + (ended.signal or 0))
 
 
-def _start(options: argparse.Namespace, where: int) -> tuple[int, int]:
+def _begin(where: int, nonce: str) -> None:
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    write_line(where, {"nonce": nonce, "seq": 1, "kind": "begin", "python": python})
+
+
+def _start(options: argparse.Namespace, where: int, spare: Spare | None = None) -> tuple[int, int]:
     """Start the child, which waits; return its number and the pipe through which it is released."""
     heard, told = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(told)
-        _become(options, where, heard)
+        if spare:
+            spare.to_child()
+        _become(options, where, heard, spare)
     os.close(heard)
+    if spare:
+        spare.to_parent()
     return child, told
 
 
@@ -57,6 +73,25 @@ def _release(told: int, nonce: str) -> None:
     """Let the child begin, with its half of the nonce."""
     os.write(told, nonce[: len(nonce) // 2].encode())
     os.close(told)
+
+
+def _empty_solutions(
+    options: argparse.Namespace, spare: Spare, where: int, nonce: str, taken: float
+) -> None:
+    """Run the tests against the null solutions, each as if nothing had been there before."""
+    rest = options.seconds
+    known = spare.ready()
+    for kind in options.nulls:
+        children.end_all(but=spare.number)
+        write_line(where, {"nonce": nonce, "kind": "null", "solution": kind})
+        if known and all(children.emptied(folder) for folder in options.empty):
+            _begin(where, nonce)
+            began = time.monotonic()
+            known = spare.run(kind, min(rest, LEAST + TIMES * taken))
+            rest = max(0.0, rest - (time.monotonic() - began))
+            os.write(where, b"\n")
+        write_line(where, {"nonce": nonce, "kind": "null end", "known": known})
+    children.end_all()
 
 
 def _follow(options: argparse.Namespace, where: int, nonce: str) -> None:
@@ -89,6 +124,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--cwd", default=".")
     parser.add_argument("--limit", action="append", default=[])
     parser.add_argument("--script", action="store_true")
+    parser.add_argument("--null", action="append", default=[], dest="nulls")
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--empty", action="append", default=[])
     given = sys.argv[1:]
@@ -135,7 +171,9 @@ def _leave_keys() -> None:
         ctypes.CDLL(None).syscall(number, JOIN_SESSION_KEYRING, None)
 
 
-def _become(options: argparse.Namespace, where: int, heard: int) -> None:
+def _become(
+    options: argparse.Namespace, where: int, heard: int, spare: Spare | None = None
+) -> None:
     """Wait until the parent is ready, then run the tests or become the solution. Never returns."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -151,9 +189,11 @@ def _become(options: argparse.Namespace, where: int, heard: int) -> None:
     if options.purpose == "script":
         os.close(where)
         _script(options.python, options.inputs, options.arguments)
+    if spare:
+        spare.load()
     _forget()
     _enter(options.python)
-    plugin.run(where, token, os.path.abspath(options.inputs))
+    plugin.run(where, token, os.path.abspath(options.inputs), spare)
 
 
 def _hear() -> None:

@@ -15,6 +15,7 @@ from codetape.adapters.sandbox.runner.pins import Pins
 from codetape.adapters.sandbox.runner.problems import TEXT, Places, bounded, describe
 from codetape.adapters.sandbox.runner.reporting import Report
 from codetape.adapters.sandbox.runner.skips import Skips
+from codetape.adapters.sandbox.runner.spare import Spare
 from codetape.adapters.sandbox.runner.streams import Recorder, Tee, tees
 
 WARNINGS = 50  # that are written
@@ -28,15 +29,16 @@ UNTRUSTED = "ResultsNotTrusted"  # the type of the problem of results that the c
 _exit = os._exit
 
 
-def run(where: int, token: str, inputs: str) -> None:
+def run(where: int, token: str, inputs: str, spare: Spare | None = None) -> None:
     """Run pytest on test_solution.py, write the end marker and leave. Never returns.
 
-    `where` is the descriptor of the report, which has one line already.
+    `where` is the descriptor of the report, which has one line already. A `spare` is left behind
+    where nothing of the solution is here yet; forks of it do the same with null solutions.
     """
     report, places = Report(where, token, seq=1), Places(inputs)
     status = 1
     try:
-        status = _pytest(report, places)
+        status = _pytest(report, places, spare)
     except BaseException as error:  # noqa: BLE001 - whatever ended pytest is a fact to report
         report.write("error", problem=describe(error, places))
     for stream in (sys.stdout, sys.stderr):
@@ -46,7 +48,7 @@ def run(where: int, token: str, inputs: str) -> None:
     _exit(status)
 
 
-def _pytest(report: Report, places: Places) -> int:
+def _pytest(report: Report, places: Places, spare: Spare | None) -> int:
     """Run pytest in this process without foreign configuration, conftest files and plugins."""
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.environ.pop("PYTEST_ADDOPTS", None)
@@ -63,7 +65,7 @@ def _pytest(report: Report, places: Places) -> int:
     # Or pytest would look through every folder on the way from the root, however much is in it.
     options += ["--confcutdir", places.inputs, "-p", "no:cacheprovider", "--tb=line"]
     _decorate(pytest)
-    plugin = Plugin(pytest, report, places, streams)
+    plugin = Plugin(pytest, report, places, streams, spare)
     gc.freeze()  # takes what is here now out of what gc.get_objects finds
     status = int(pytest.main([*options, places.tests], [plugin]))
     if status in (3, 4) and not plugin.errors:  # an internal error or a usage error, told to nobody
@@ -75,12 +77,18 @@ class Plugin:
     """Turns what pytest does into facts. Hooks marked by `_decorate` are wrappers."""
 
     def __init__(
-        self, pytest: Any, report: Report, places: Places, streams: tuple[Tee, Tee, Recorder]
+        self,
+        pytest: Any,
+        report: Report,
+        places: Places,
+        streams: tuple[Tee, Tee, Recorder],
+        spare: Spare | None,
     ) -> None:
         self._pytest = pytest
         self._report = report
         self._places = places
         self._skips = Skips(pytest, places)
+        self._spare = spare
         self._out, self._err, self._recorder = streams
         self._test: dict[str, Any] = {}
         self._witness: Any = None
@@ -99,8 +107,10 @@ class Plugin:
         sys.stdout, sys.stderr = self._out, self._err
 
     def pytest_collection(self, session: Any) -> None:
-        """Hold pytest to what it is now: nothing foreign was imported yet."""
+        """Hold pytest to what it is now: nothing foreign was imported yet. Leave the spare behind."""
         self._pins = Pins(session.config)
+        if self._spare and self._spare.leave(self._places.solution):
+            self._report.begin_again()
 
     def pytest_make_collect_report(self, collector: Any) -> Generator[None, Any, Any]:
         """Turn an exit at import, which would end pytest, into an error of collection."""

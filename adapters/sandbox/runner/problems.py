@@ -21,7 +21,7 @@ class Places:
         import sysconfig
 
         self.inputs = inputs
-        self._solution = os.path.join(inputs, "solution.py")
+        self.solution = os.path.join(inputs, "solution.py")
         self.tests = os.path.join(inputs, "test_solution.py")
         paths = sysconfig.get_paths()
         self._installed = {os.path.join(paths[name], "") for name in ("purelib", "platlib")}
@@ -29,8 +29,8 @@ class Places:
 
     def of(self, file: str) -> tuple[str, str]:
         """Return the place of `file` and its shortest clear name."""
-        if file in (self._solution, self.tests):
-            return ("solution" if file == self._solution else "tests"), os.path.basename(file)
+        if file in (self.solution, self.tests):
+            return ("solution" if file == self.solution else "tests"), os.path.basename(file)
         for place, folders in (("installed", self._installed), ("other", self._stdlib)):
             for folder in folders:
                 if file.startswith(folder):

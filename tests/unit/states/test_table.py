@@ -23,6 +23,7 @@ from codetape.states.values import (
     ImageRef,
     Problem,
 )
+from codetape.states.weak_tests import WEAK
 from codetape.states.workflow import AUTOCODER
 
 JOB = Job(prompt="Add.", sandbox_retries=1)
@@ -43,6 +44,11 @@ def failing(label: FailureClass, facts: Session = READY) -> Session:
     return replace(facts, failures=(Failure(test_id="test_x", problem=problem, label=label),))
 
 
+def weak(label: FailureClass) -> Session:
+    problem = Problem(type=WEAK, message="the test checks no result")
+    return replace(READY, failures=(Failure(test_id="test_x", problem=problem, label=label),))
+
+
 def repairing(of: Any, verdict: Any, rounds: int = 1, facts: Session = READY) -> Session:
     return replace(facts, repair=Repair(of, rounds=rounds, verdict=verdict))
 
@@ -57,6 +63,7 @@ def called(retryable: bool, times: int = 1) -> Session:
     return replace(READY, call_failure=failure, call_failures=times)
 
 
+WEAK_LEFT = weak(FailureClass.TEST_ERROR).failures
 SPENT = Repair("tests", rounds=guards.ROUNDS, verdict="refused", patched=("test_x",))
 MANY = tuple(Rejected(f"p{n}", "package", "no") for n in range(guards.REJECTIONS))
 LOGIC, TEST, ENV = FailureClass.LOGIC, FailureClass.TEST_ERROR, FailureClass.ENVIRONMENT
@@ -130,6 +137,8 @@ WALKS: list[Walk] = [
     ("repair_failed", REBUILD, built("conflict"), CODE_S),
     ("diagnosed", DIAGNOSING, failing(LOGIC), RECLASSIFY),
     ("reclassified", RECLASSIFY, failing(FailureClass.STUCK), DONE),
+    ("reclassified", RECLASSIFY, weak(FailureClass.STUCK), TESTING),
+    ("reclassified", RECLASSIFY, weak(TEST), TESTS_S),
     ("reclassified", RECLASSIFY, failing(TEST), TESTS_S),
     ("reclassified", RECLASSIFY, failing(LOGIC), CODE_S),
     ("reclassified", RECLASSIFY, failing(FailureClass.RESOURCE), CODE_S),
@@ -152,6 +161,9 @@ WALKS: list[Walk] = [
         for state in (CODE_S, TESTS_S)
     ),
     ("answer_rejected", DIAGNOSING, replace(READY, rejections=2), RECLASSIFY),
+    ("answer_rejected", TESTS_S, replace(weak(TEST), rejections=1), TESTS_S),
+    ("answer_rejected", TESTS_S, replace(weak(TEST), rejections=2), TESTING),
+    ("call_failed", TESTS_S, replace(called(retryable=False), failures=WEAK_LEFT), TESTING),
     *(("call_failed", state, called(retryable=True), state) for state in ASKING),
     *(("call_failed", state, called(retryable=False), DONE) for state in ASKING),
     *(("call_failed", state, called(retryable=True, times=6), DONE) for state in ASKING),
