@@ -169,7 +169,7 @@ GONE: Mapping[type[Value], frozenset[str]] = {
         "prompt name api_key api_base system_prompt parameters schema_text constraints commands"
         " registry_secret environment secrets context today guidance"
     ),
-    Failure: _names("test_id captured because fix root_cause expected actual"),
+    Failure: _names("test_id captured because fix root_cause expected actual place"),
     v.Message: _names("parts"),
     v.LlmCall: _names("answer_schema parameters"),
     v.Answer: _names("text request_id notes raw"),

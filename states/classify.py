@@ -9,7 +9,7 @@ from __future__ import annotations
 from codetape.states import packages
 from codetape.states.events import Needs
 from codetape.states.expected_tests import NOT_COLLECTED
-from codetape.states.failures import COLLECTION, Failure
+from codetape.states.failures import COLLECTION, Failure, place_of
 from codetape.states.values import FailureClass, Problem, RunOutcome, TestReport, TestResult
 
 LOGIC, TEST_ERROR = FailureClass.LOGIC, FailureClass.TEST_ERROR
@@ -24,6 +24,9 @@ SKIPPED = "SolutionSkipped"
 """The type of the problem of a test that the solution, and not the tests, skips or expects to fail."""
 
 NOTHING = Problem(type="NoTestsRan", message="no test was executed")
+ASYNC_FIXTURE = " requested an async fixture "
+"""How pytest says that no plugin takes an async fixture."""
+
 ASYNC = "async def functions are not natively supported"
 """How pytest begins what it says of an async test that no plugin takes."""
 
@@ -58,6 +61,11 @@ def _test_verdict(problem: Problem) -> str:
         )
     if problem.type == "Failed" and problem.message.startswith(ASYNC):
         return "no plugin runs async tests here: make it a plain function that calls asyncio.run"
+    if problem.type == "Failed" and ASYNC_FIXTURE in problem.message:
+        return (
+            "no plugin runs async fixtures here: make a plain fixture, or a function that the test "
+            "awaits in asyncio.run"
+        )
     if problem.type == "FileNotFoundError" and "/var/inputs/" in problem.message:
         places = {frame.place for frame in problem.frames}
         if "tests" in places and "solution" not in places:
@@ -108,12 +116,17 @@ def _place(problem: Problem) -> str:
 
 def failures_of(report: TestReport, imports: tuple[str, ...]) -> tuple[Failure, ...]:
     """Return a labelled failure for each failed test, in the order of the report."""
-    return tuple(_failure(r, imports) for r in report.results if r.outcome == "failed")
+    lines = dict(zip(report.collected, report.lines, strict=False))
+    return tuple(
+        _failure(r, imports, lines.get(r.id, 0)) for r in report.results if r.outcome == "failed"
+    )
 
 
-def _failure(result: TestResult, imports: tuple[str, ...]) -> Failure:
+def _failure(result: TestResult, imports: tuple[str, ...], first_line: int) -> Failure:
     problem = result.problem or Problem(type="Unknown", message="the report gives no reason")
     label, because = label_of(problem, imports, collecting=False)
+    if label is UNKNOWN and result.phase == "setup" and _place(problem) in ("other", "installed"):
+        label, because = TEST_ERROR, "pytest could not set the test up: no code of ours was reached"
     return Failure(
         test_id=result.id,
         phase=result.phase,
@@ -121,6 +134,7 @@ def _failure(result: TestResult, imports: tuple[str, ...]) -> Failure:
         captured=result.captured,
         label=label,
         because=because,
+        place=place_of(problem, first_line),
     )
 
 

@@ -71,6 +71,10 @@ It does not start the script and does not \
 read /var/inputs or write /var/outputs; files that it needs it makes under tmp_path."""
 """Of sessions whose pass includes no run of the script."""
 
+NO_PLUGINS = """ \
+No plugin of pytest is there: fixtures are those of pytest itself and of the file, and async code is \
+called with asyncio.run."""
+
 SCRIPT_FOLLOWS = """\
 Files that it needs it makes under tmp_path.
 - When all tests have passed, the script itself is started on the sample data and its declared outputs \
@@ -159,7 +163,7 @@ def _tests_role(job: Job) -> str:
         return TESTS_ROLE.format(script=TESTS_ALONE)
     reason = not_run(job)
     script = SCRIPT_BY_TEST.format(reason=reason) if reason else SCRIPT_FOLLOWS
-    return TESTS_ROLE.format(script=script + START)
+    return TESTS_ROLE.format(script=script + START + NO_PLUGINS)
 
 
 def diagnosis(s: Session) -> LlmCall:

@@ -342,3 +342,60 @@ def test_a1_a_script_is_null_from_its_beginning() -> None:
 @pytest.mark.parametrize("source", ["", "x = 1\n", "def f(:\n", "from math import sqrt\n", "\0"])
 def test_a1_a_text_without_functions_has_no_null_solution(source: str) -> None:
     assert [nulled(source, kind) for kind in KINDS] == [None] * 3
+
+
+# --- A5: tests and fixtures that would need a plugin ------------------------------------------------
+
+ASYNC = """\
+import pytest
+from solution import add
+
+
+@pytest.fixture
+async def two():
+    return 2
+
+
+@pytest.fixture
+async def three():
+    yield 3
+
+
+async def test_alone():
+    assert add(1, 2) == 3
+
+
+@pytest.mark.asyncio
+async def test_marked():
+    assert add(1, 2) == 3
+
+
+def test_plain(two):
+    assert add(1, two) == 3
+
+
+async def test_both(two):
+    assert add(1, two) == 3
+
+
+def test_generator(three):
+    assert add(1, three) == 4
+
+
+class TestIt:
+    async def test_method(self):
+        assert add(1, 2) == 3
+"""
+
+
+@pytest.mark.bubblewrap
+def test_a5_async_tests_and_fixtures_are_told_by_evidence() -> None:
+    """No model is asked who is at fault: no plugin is there, and the prompt of the tests says so."""
+    [(spec, outcome)] = ran(BubblewrapSandbox(), ("pytest",), (ADD, ASYNC))
+    event = verdict(spec, outcome)
+    assert isinstance(event, e.TestsFailed)
+    assert len(event.failures) == 6
+    assert {failure.label for failure in event.failures} == {FailureClass.TEST_ERROR}
+    told = {failure.test_id: failure.because for failure in event.failures}
+    assert "asyncio.run" in told["test_alone"]
+    assert "async fixtures" in told["test_plain"]

@@ -75,8 +75,8 @@ MODULES = (
     "streams",
     "witness",
 )
-RULES = "codetape.states"
-"""The package of the rules that run in a sandbox too."""
+RULES = ("null_solutions",)
+"""Rules that run in a sandbox, too."""
 
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
@@ -120,10 +120,10 @@ def archive() -> bytes:
     for name in MODULES:
         body = resources.files(__name__).joinpath(f"{name}.py").read_bytes()
         bodies[f"{packages[-1]}/{name}.py"] = body
-    place = RULES.replace(".", "/")
-    bodies[f"{place}/__init__.py"] = b""
-    rule = resources.files(RULES).joinpath("null_solutions.py").read_bytes()
-    bodies[f"{place}/null_solutions.py"] = rule
+    bodies[f"{way[0]}/states/__init__.py"] = b""
+    for name in RULES:
+        body = resources.files(f"{way[0]}.states").joinpath(f"{name}.py").read_bytes()
+        bodies[f"{way[0]}/states/{name}.py"] = body
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w") as file:
         for name, body in bodies.items():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from codetape import states
 from codetape.adapters.sandbox import runner
 
 FOLDER = Path(runner.__file__).parent
@@ -22,7 +23,7 @@ def test_every_module_is_handed_over_and_nothing_else_has_content() -> None:
     with zipfile.ZipFile(io.BytesIO(runner.archive())) as archive:
         bodies = {name: archive.read(name) for name in archive.namelist()}
     full = {Path(name).stem for name, body in bodies.items() if body}
-    assert full == {*runner.MODULES}
+    assert full == {*runner.MODULES, *runner.RULES}
 
 
 def test_equal_bytes_every_time() -> None:
@@ -31,12 +32,14 @@ def test_equal_bytes_every_time() -> None:
     assert runner.archive() == first
 
 
-@pytest.mark.parametrize("name", runner.MODULES)
+@pytest.mark.parametrize("name", [*runner.MODULES, *runner.RULES])
 def test_a_module_needs_nothing_that_an_image_may_lack(name: str) -> None:
-    text = (FOLDER / f"{name}.py").read_text()
+    folder = FOLDER if name in runner.MODULES else Path(states.__file__).parent
+    text = (folder / f"{name}.py").read_text()
     for module in imported(ast.parse(text, feature_version=OLDEST)):
         root = module.partition(".")[0]
         own = module.rpartition(".")[0] == runner.__name__ or module == runner.__name__
+        own |= module in {f"codetape.states.{rule}" for rule in runner.RULES}
         assert own or root == "pytest" or root in sys.stdlib_module_names, module
 
 

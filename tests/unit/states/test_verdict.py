@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from codetape.states import events as e
-from codetape.states.classify import needs_of
+from codetape.states.classify import failures_of, needs_of
 from codetape.states.failures import COLLECTION, WHOLE_RUN, Failure, masked
 from codetape.states.values import (
     Frame,
@@ -328,7 +328,60 @@ def test_what_differs_in_fact_is_not_masked(one: str, other: str) -> None:
     assert masked(one) != masked(other)
 
 
-def test_the_identity_of_a_failure_is_its_test_type_and_masked_message() -> None:
+def raised(message: str, *frames: tuple[str, int], test: str = "test_a") -> Failure:
+    """A failure of a test that begins in line 10, as a report tells it."""
+    places = tuple(
+        Frame(place=place, file="f.py", line=line, function=f"{place}_function")  # type: ignore[arg-type]
+        for place, line in frames
+    )
+    problem = Problem(type="AssertionError", message=message, frames=places)
+    result = TestResult(id=test, outcome="failed", problem=problem)
+    report = TestReport(finished=True, collected=(test,), lines=(10,), results=(result,))
+    return failures_of(report, ())[0]
+
+
+def test_a3_wording_is_no_part_of_what_a_failure_is() -> None:
+    """A model that rewrites an expected word makes no new failure of it."""
+    one = raised("assert 'red' == 'green'", ("tests", 12))
+    assert one.identity == raised("assert 'red' == 'blue'", ("tests", 12)).identity
+    assert one.identity != raised("assert 'red' == 'blue'", ("tests", 13)).identity
+    inner = raised("no such word: x", ("tests", 12), ("solution", 3))
+    assert inner.identity == raised("no such word: y", ("tests", 12), ("solution", 9)).identity
+    assert inner.identity != one.identity
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("test_a[<object at 0x7f01>]", "test_a[<object at 0x7f99>]"),
+        ("test_a[2026-12-01T10:00:01.5]", "test_a[2026-12-02T11:30:59.25]"),
+        ("test_a[2026-12-01 10:00:01-x]", "test_a[2026-12-01 10:00:02-x]"),
+        ("test_a[1764583200.123]", "test_a[1764583999.9]"),
+        (
+            "test_a[9b2f1c3e-0d4a-4f6b-8e7a-1c2d3e4f5a6b]",
+            "test_a[00000000-0d4a-4f6b-8e7a-1c2d3e4f5a6c]",
+        ),
+        ("test_a[/tmp/pytest-1/x]", "test_a[/tmp/pytest-22/x]"),
+        ("test_a[0.8444218515250481]", "test_a[0.7579544029403025]"),
+    ],
+)
+def test_a2_ids_that_differ_in_each_run_name_the_same_failure(one: str, other: str) -> None:
+    assert raised("x", ("tests", 12), test=one).identity == (
+        raised("x", ("tests", 12), test=other).identity
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("test_a[1-2]", "test_a[1-3]"), ("test_a[0.5]", "test_a[0.25]"), ("test_a1", "test_a2")],
+)
+def test_a2_cases_are_told_apart(one: str, other: str) -> None:
+    assert raised("x", ("tests", 12), test=one).identity != (
+        raised("x", ("tests", 12), test=other).identity
+    )
+
+
+def test_without_a_place_a_failure_is_its_test_type_and_masked_message() -> None:
     def failure(test: str, kind: str, message: str) -> Failure:
         return Failure(test_id=test, problem=Problem(type=kind, message=message))
 
