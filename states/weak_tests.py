@@ -3,7 +3,8 @@
 Evidence and not words: after the tests have passed, they are run against null solutions. A test that
 passes where every function returns None, and where each returns an object without a meaning, checks no
 result. If it fails where every function raises, it is a smoke test: it shows that the code runs. Else
-it is vacuous. The cases of one test are judged together.
+it is vacuous. The cases of one test are judged together. Once every test has failed, no other null
+solution is run.
 """
 
 from __future__ import annotations
@@ -70,11 +71,12 @@ def weak_tests(run: RunOutcome, tests: str) -> tuple[WeakTest, ...] | None:
         null.solution: None if null.failed is None else {base_id(test) for test in null.failed}
         for null in run.nulls
     }
-    none, meaningless = failed.get("returns_none"), failed.get("returns_object")
-    if none is None or meaningless is None:
+    found = [failed.get(kind) for kind in ("returns_none", "returns_object")]
+    against = set().union(*filter(None, found))
+    if None in found and not against >= {*_passed(run)}:
         return None
-    checking = set() if asserts_nothing(tests) else none | meaningless
-    running = none | meaningless | (failed.get("raises") or set())
+    checking = set() if asserts_nothing(tests) else against
+    running = against | (failed.get("raises") or set())
     return tuple(
         WeakTest(test_id=test, kind="smoke" if test in running else "vacuous")
         for test in _passed(run)

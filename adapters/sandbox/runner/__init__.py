@@ -6,11 +6,11 @@ Handed over as one file, `archive()`, and started by `start(where it lies)`, wit
            [--null KIND]… [--script] [--seconds S] [--empty DIR]… [-- ARGUMENT…]
     script --report WHERE --nonce N --python P --inputs DIR [--cwd DIR] [--limit NAME=N]… -- ARGUMENT…
 
-With --null tests that end well are run again against a null solution of each kind; with --script they
-are followed by the script. Before each of these runs the processes that are left are ended, and each
-DIR is emptied. Before the script both streams get the nonce on a line of its own: the words of the
-tests are before it and those of the script after it. Tests, null solutions and script have S seconds
-each.
+With --null tests that end well are run again against a null solution of each kind, up to the first
+against which none passes; with --script they are followed by the script. Before each of these runs
+the processes that are left are ended, and each DIR is emptied. Before the script both streams get the
+nonce on a line of its own: the words of the tests are before it and those of the script after it.
+Tests, null solutions and script have S seconds each.
 
 P is the Python of the environment; the runner itself is started by the interpreter behind it.
 

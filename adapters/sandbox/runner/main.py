@@ -15,7 +15,7 @@ import time
 
 from codetape.adapters.sandbox.runner import children, plugin
 from codetape.adapters.sandbox.runner.reporting import mark, write_line
-from codetape.adapters.sandbox.runner.spare import Spare
+from codetape.adapters.sandbox.runner.spare import DONE, NONE_PASSED, UNKNOWN, Spare
 
 PR_SET_DUMPABLE = 4
 KEYCTL = {"x86_64": 250, "ppc64le": 271, "s390x": 280}  # numbers of the call; 219 elsewhere
@@ -78,19 +78,24 @@ def _release(told: int, nonce: str) -> None:
 def _empty_solutions(
     options: argparse.Namespace, spare: Spare, where: int, nonce: str, taken: float
 ) -> None:
-    """Run the tests against the null solutions, each as if nothing had been there before."""
+    """Run the tests against the null solutions, each as if nothing had been there before.
+
+    Where no test passes against one, the others would tell nothing new.
+    """
     rest = options.seconds
-    known = spare.ready()
+    answer = DONE if spare.ready() else UNKNOWN
     for kind in options.nulls:
         children.end_all(but=spare.number)
         write_line(where, {"nonce": nonce, "kind": "null", "solution": kind})
-        if known and all(children.emptied(folder) for folder in options.empty):
+        if answer == DONE and all(children.emptied(folder) for folder in options.empty):
             _begin(where, nonce)
             began = time.monotonic()
-            known = spare.run(kind, min(rest, LEAST + TIMES * taken))
+            answer = spare.run(kind, min(rest, LEAST + TIMES * taken))
             rest = max(0.0, rest - (time.monotonic() - began))
             os.write(where, b"\n")
-        write_line(where, {"nonce": nonce, "kind": "null end", "known": known})
+        write_line(where, {"nonce": nonce, "kind": "null end", "known": answer != UNKNOWN})
+        if answer == NONE_PASSED:
+            break
     children.end_all()
 
 

@@ -15,7 +15,7 @@ from codetape.adapters.sandbox.runner.pins import Pins
 from codetape.adapters.sandbox.runner.problems import TEXT, Places, bounded, describe
 from codetape.adapters.sandbox.runner.reporting import Report
 from codetape.adapters.sandbox.runner.skips import Skips
-from codetape.adapters.sandbox.runner.spare import Spare
+from codetape.adapters.sandbox.runner.spare import NO_TEST_PASSED, Spare
 from codetape.adapters.sandbox.runner.streams import Recorder, Tee, tees
 
 WARNINGS = 50  # that are written
@@ -68,6 +68,8 @@ def _pytest(report: Report, places: Places, spare: Spare | None) -> int:
     plugin = Plugin(pytest, report, places, streams, spare)
     gc.freeze()  # takes what is here now out of what gc.get_objects finds
     status = int(pytest.main([*options, places.tests], [plugin]))
+    if status == 1 and plugin.is_null and not plugin.passed:
+        status = NO_TEST_PASSED
     if status in (3, 4) and not plugin.errors:  # an internal error or a usage error, told to nobody
         plugin.error({"type": "UsageError", "message": "pytest could not start on the test file"})
     return status
@@ -96,6 +98,8 @@ class Plugin:
         self._trusted = True
         self._warnings = WARNINGS
         self.errors = 0
+        self.passed = 0  # tests that did
+        self.is_null = False  # the solution is
 
     def error(self, problem: dict[str, object]) -> None:
         """Write what kept pytest from finding or running tests."""
@@ -111,6 +115,7 @@ class Plugin:
         self._pins = Pins(session.config)
         if self._spare and self._spare.leave(self._places.solution):
             self._report.begin_again()
+            self.is_null = True
 
     def pytest_make_collect_report(self, collector: Any) -> Generator[None, Any, Any]:
         """Turn an exit at import, which would end pytest, into an error of collection."""
@@ -256,6 +261,7 @@ class Plugin:
             problem.update(
                 message=bounded(problem["message"], SHORT), frames=problem["frames"][-2:]
             )
+        self.passed += self._test["outcome"] in ("passed", "xpassed")
         self._look(self._pins.changed(), "the code changes how pytest makes results")
         self._report.write(
             "result" if self._witness is None else "witness",

@@ -16,8 +16,9 @@ from collections.abc import Callable
 from codetape.adapters.sandbox.runner import redirect
 
 PR_SET_DUMPABLE = 4
-DONE, UNKNOWN = b"d", b"u"
+DONE, NONE_PASSED, UNKNOWN = b"d", b"n", b"u"
 FOR_FAILURES = ("difflib", "pprint", "subprocess", "_pytest.assertion.util")
+NO_TEST_PASSED = 42  # exit status of a run against a null solution; pytest has none like it
 GRACE = 1.0  # seconds that an answer may come later than the run has to end
 # Taken before anything foreign is imported: replacing it later changes nothing here.
 _exit = os._exit
@@ -50,13 +51,13 @@ class Spare:
         self.number = int(said) if said.isdigit() else None
         return self.number is not None
 
-    def run(self, kind: str, seconds: float) -> bool:
-        """Have the tests run against a null solution; False if nothing is known of them."""
+    def run(self, kind: str, seconds: float) -> bytes:
+        """Have the tests run against a null solution; UNKNOWN if nothing is known of them."""
         try:
             os.write(self._orders, bytes([self._kinds.index(kind)]))
         except OSError:
-            return False
-        return self._answer(seconds + GRACE) == DONE
+            return UNKNOWN
+        return self._answer(seconds + GRACE) or UNKNOWN
 
     def _answer(self, seconds: float) -> bytes:
         ready, _, _ = select.select([self._answers], [], [], seconds)
@@ -97,8 +98,7 @@ class Spare:
                 self.to_parent()
                 return _become(solution, null)
             if null and child:
-                os.waitpid(child, 0)
-                answer = UNKNOWN if os.path.exists(redirect.escape(null)) else DONE
+                answer = _ended(child, null)
                 _remove(null)
             os.write(self._told, answer)
         _exit(0)
@@ -114,6 +114,14 @@ class Spare:
                 text = file.read()
             return {kind: self._nulled(text, kind) for kind in self._kinds}
         return {}
+
+
+def _ended(child: int, null: str) -> bytes:
+    """Wait until the tests have ended, and say what is known of them."""
+    _, status = os.waitpid(child, 0)
+    if os.path.exists(redirect.escape(null)):
+        return UNKNOWN
+    return NONE_PASSED if os.waitstatus_to_exitcode(status) == NO_TEST_PASSED else DONE
 
 
 def _remove(null: str) -> None:
