@@ -227,3 +227,42 @@ def test_m10_a_first_answer_of_nothing_is_asked_again(monkeypatch: Patch) -> Non
     assert result.success
     assert result.plan is not None
     assert result.plan.approach == PLAN["approach"]
+
+
+# --- fresh texts -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("```python\nNAME = “add”\n«CODE»\n```", "word processor"),
+        ("```python\nNAME = &quot;add&quot;\n«CODE»\n```", "page"),
+        (
+            "«CODE»\n\nand:\n```python\nimport math\n```\n```python\nA = math.pi\n\n\n«CODE»\n```",
+            "2 blocks",
+        ),
+        ('{"code": "def add(a, b):\\\\n    return a + b"}', "twice"),
+        ('{"solution": «BODY»}', "another name"),
+        ("{code: «BODY»}", "without quotes"),
+    ],
+)
+def test_m11_what_was_mended_in_code_is_told(text: str, words: str) -> None:
+    event = event_of("code", filled(text))
+    assert isinstance(event, e.CodeWritten), event
+    assert any(words in repair for repair in event.repairs), event.repairs
+
+
+def test_m11_tests_tell_what_was_mended_in_them() -> None:
+    event = event_of("tests", filled("```python\nNAME = “add”\n«TESTS»\n```"))
+    assert isinstance(event, e.TestsWritten)
+    assert event.repairs
+
+
+def test_m12_an_answer_whose_middle_was_left_out_is_cut() -> None:
+    """The text parses: the remark on what was left out stands in a text of the code."""
+    half = "x" * 600_000
+    text = f"D = '''{half}\n[… 12345 characters left out …]\n{half}'''\n{CODE}"
+    event = event_of("code", f"```python\n{text}\n```")
+    assert isinstance(event, e.AnswerRejected)
+    assert event.reason == "truncated"
+    assert read_as("code", f"```python\n{text.replace('x' * 1000, '')}\n```") is not None
