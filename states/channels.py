@@ -119,8 +119,12 @@ def _parts(text: str) -> tuple[str, ...]:
 
 def _begins_final(text: str, channel: re.Match[str]) -> bool:
     """True for a final channel that follows the end of another; in code it stands in quotes."""
+    return channel[1] == "final" and _follows_a_channel(text, channel)
+
+
+def _follows_a_channel(text: str, channel: re.Match[str]) -> bool:
     before = text[max(0, channel.start() - 60) : channel.start()].rstrip()
-    return channel[1] == "final" and before.endswith(("|>", "assistant"))
+    return before.endswith(("|>", "assistant"))
 
 
 def _thoughtful(text: str) -> tuple[str, ...]:
@@ -197,10 +201,12 @@ def _final_channels(text: str) -> tuple[str, ...]:
     """
     channels = [found for found in _CHANNEL.finditer(text) if found[1] != "analysis"]
     named = [found for found in channels if found[1] == "final"] or channels
+    named = [found for found in named if _follows_a_channel(text, found)] or named
     found = named or list(_STRIPPED.finditer(text))
     if not found:
         raise NoAnswer("the answer ends before its final channel")
-    return tuple(_without_markers(text[one.end() :]) for one in reversed(found[-MARKERS:]))
+    after = (_without_markers(text[one.end() :]) for one in reversed(found[-MARKERS:]))
+    return tuple(map(_without_later_thoughts, after))
 
 
 def _without_markers(text: str) -> str:
