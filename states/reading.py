@@ -52,6 +52,7 @@ from codetape.states.python_source import (
     shadowed_tests,
     syntax_error,
 )
+from codetape.states.script import needs_tests
 from codetape.states.values import (
     Answer,
     BuildFailure,
@@ -162,6 +163,9 @@ def _code(_: r.WriteCode, answer: Answer) -> e.Event:
     source, repairs = _source(shape.code, "code", is_solution)
     if not does_something(source):
         raise Unusable("invalid", "code: it does nothing")
+    if needs_tests(source):
+        why = "it uses test_solution, which is not there when the code is run"
+        raise Unusable("invalid", f"code: {why}")
     listed = _each(requirement, not_in_library(shape.packages), "packages")
     system = _each(system_package, shape.system_packages, "system_packages")
     return e.CodeWritten(
