@@ -69,6 +69,16 @@ class Shape(BaseModel):
         return {**value, **{name: value[lower[name]] for name in missing}} if missing else value
 
     _repairs: tuple[str, ...] = PrivateAttr(default=())
+    _end: int = PrivateAttr(default=0)
+
+    @property
+    def end(self) -> int:
+        """Where its JSON ends in the text of the answer."""
+        return self._end
+
+    def note_end(self, end: int) -> None:
+        """Keep where it ends; it is no part of the value."""
+        self._end = end
 
     @property
     def repairs(self) -> tuple[str, ...]:
@@ -272,16 +282,16 @@ def shaped(text: str, shape: type[S], fits: Callable[[S], bool] = lambda _: True
     """Return the value in `text` that fits best; of several, the last. Raises Unusable."""
     reason, second = "", None
     for found in json_values(text):
-        made = [pair for value in found[-VALUES:] for pair in _made(value, shape)]
-        ranks = [(fits(one), bool(one.model_fields_set)) for one, _ in made]
-        best = [pair for pair, rank in zip(made, ranks, strict=True) if rank == max(ranks)]
+        made = [one for value in found[-VALUES:] for one in _made(value, shape)]
+        ranks = [(fits(one), bool(one.model_fields_set)) for one in made]
+        best = [one for one, rank in zip(made, ranks, strict=True) if rank == max(ranks)]
         if best and max(ranks) == (True, True):
-            return _if_whole(text, *best[-1])
+            return _if_whole(text, best[-1])
         second = second or (best[-1] if best else None)
         stated = [one.value for one in found if not one.is_among_words]
         reason = reason or (_reason_of(stated[-1], shape) if stated else "")
     if second is not None:
-        return _if_whole(text, *second)
+        return _if_whole(text, second)
     if reason:
         raise Unusable("invalid", reason)
     if has_open_fence(text):
@@ -289,8 +299,9 @@ def shaped(text: str, shape: type[S], fits: Callable[[S], bool] = lambda _: True
     raise Unusable("malformed", "the answer is not JSON")
 
 
-def _if_whole(text: str, made: S, end: int) -> S:
+def _if_whole(text: str, made: S) -> S:
     """Return a value unless another one begins after it and is cut: that one was the answer."""
+    end = made.end
     last = open_block(text) if text[end:].strip() else None
     if last and last.start >= end:
         raise Unusable("truncated", NOT_CLOSED)
@@ -301,8 +312,8 @@ def _if_whole(text: str, made: S, end: int) -> S:
     return made
 
 
-def _made(found: FoundValue, shape: type[S]) -> Iterator[tuple[S, int]]:
-    """Yield a value in its shape, or those inside of it that have a field of the shape; and its end."""
+def _made(found: FoundValue, shape: type[S]) -> Iterator[S]:
+    """Yield a value in its shape, or those inside of it that have a field of the shape."""
     values = list(islice(_unwrapped(found.value), VALUES))
     made = [(value, one) for value in values for one in _validated(value, shape)]
     named = [(value, one) for value, one in made if one.model_fields_set]
@@ -310,7 +321,8 @@ def _made(found: FoundValue, shape: type[S]) -> Iterator[tuple[S, int]]:
     best = [one for value, one in named if value is found.value] or [one for _, one in named]
     for one in best or outer:
         one.note_repairs(found.repairs)
-        yield one, found.end
+        one.note_end(found.end)
+        yield one
 
 
 def strings_in(text: str, field: str) -> list[str]:

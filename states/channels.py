@@ -59,7 +59,8 @@ _TAGGED = re.compile(r"\s*<([A-Za-z][\w.:-]*)(?:[ =][^<>\n]*)?>(?P<inside>.*)</\
 
 _USER = (
     r"(?:<\|im_start\|>\s*(?:user|system|tool)\b|<\|start_header_id\|>\s*user\b|<start_of_turn>\s*user\b"
-    rf"|<\|start\|>\s*user\b|<{_BARS}(?:user|User|USER){_BARS}>|<\|USER_TOKEN\|>|(?:<s>\s*)?\[INST\])"
+    rf"|<\|start\|>\s*user\b|<{_BARS}(?:user|User|USER){_BARS}>|<\|USER_TOKEN\|>|(?:<s>\s*)?\[INST\]"
+    r"|<(?:tool_response|tool_result|function_results?)>)"
 )
 _NEXT_TURN = re.compile(rf"(?:{_MARKER})\s*{_USER}|^[ \t]*{_USER}", re.MULTILINE)
 """Where a server has let a model go on, into a next turn of its user."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from codetape.states.elisions import left_out
 from codetape.states.fences import (
     Block,
     blocks,
@@ -40,18 +41,23 @@ _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|#0?39|#x27);")
 _ENTITIES = frozenset(["lt", "gt", "amp"])
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "'": "'", "\\": "\\"}
+_MARK = re.compile(r"\s*(?:</?[\w-]+>|[`~]{3})")
+_COMMENT = re.compile(r"\s*#[ \t]*([^\n]{0,100})")
 _FILE = re.compile(r"([\w-]+)\.py\b")
 
 _EARLIER = re.compile(
-    r"\b(?:original(?:ly)?|previous(?:ly)?|old|earlier|wrong|incorrect|buggy|broken|faulty|bad|never"
-    r"|(?:don['\u2019]?t|do not) (?:do|use|write|try)|avoid)\b",
-    re.IGNORECASE,
+    r"\b(?:original(?:ly)?|previous(?:ly)?|old|earlier|wrong|incorrect|buggy|broken|faulty|bad|never|draft"
+    r"|before|first (?:wrote|tried|had|thought|version|attempt)"
+    r"|(?:don['\u2019]?t|do not) (?:do|use|write|try)|avoid"
+    r"|vorher|bisher\w*|alte?|falsch|avant|ancien(?:ne)?|antes|anterior|было|раньше|старый)\b"
+    r"|\bwas:?$|^\W*instead of\b|\binstead of:?$|原|旧|之前|以前",
+    re.IGNORECASE | re.MULTILINE,
 )
 """Words before a block that say that it is not the answer."""
 
 _EXTRA = re.compile(
-    rf"{_EARLIER.pattern}|\b(?:draft|attempt|naive|alternativ|option|example|usage|demo|variant|sketch)",
-    re.IGNORECASE,
+    rf"{_EARLIER.pattern}|\b(?:attempt|naive|alternativ|option|example|usage|demo|variant|sketch)",
+    re.IGNORECASE | re.MULTILINE,
 )
 """Words before a block that say that it is no part of the answer, or perhaps none."""
 
@@ -114,6 +120,8 @@ def find_code(text: str, fits: Fits = lambda _: True) -> FoundCode:
 def _forms(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield a text, and then what it may have been before its characters were changed."""
     yield text, ()
+    if text.endswith("\n```"):
+        yield text[:-4], ()
     if (plain := text.translate(TYPOGRAPHY)) != text:
         yield plain, ("characters of a word processor in the code were read as those of Python",)
     if _ENTITY.search(text):
@@ -204,6 +212,16 @@ def _is_extra(text: str, block: Block) -> bool:
     return _EXTRA.search(_introduction(text, block)) is not None
 
 
+def later_version(text: str, code: str, fits: Fits) -> bool:
+    """True if a text has code which is another version of the code that came before the text."""
+    later = find_code(text, fits).text
+    if not fits(later) or left_out(later):
+        return False
+    lines = {line.strip() for line in code.splitlines()}
+    is_excerpt = all(line.strip() in lines for line in later.splitlines())
+    return not is_excerpt and not set(defined_names(code)).isdisjoint(defined_names(later))
+
+
 def _broken(text: str, chosen: Block, found: list[Block]) -> str:
     """Return that a later version of the code does not parse; an earlier one is not the answer."""
     names = "|".join(map(re.escape, defined_names(chosen.text)))
@@ -218,16 +236,23 @@ def _broken(text: str, chosen: Block, found: list[Block]) -> str:
 
 
 def _introduction(text: str, block: Block) -> str:
-    """Return the line of words before a block."""
+    """Return the words that stand over a block: the line before, a tag, a comment in its first line."""
+    tag = re.match(r"[ \t]*<([\w-]+)", text[block.start : block.start + 60])
+    comment = _COMMENT.match(block.text)
+    words = (_line_before(text, block), tag[1] if tag else "", comment[1] if comment else "")
+    return re.sub("[_-]", " ", "\n".join(words))
+
+
+def _line_before(text: str, block: Block) -> str:
     before = text[max(0, block.start - INTRODUCTION) : block.start].rstrip()
-    return before.rpartition("\n")[2]
+    line = before.rpartition("\n")[2]
+    return "" if _MARK.match(line) else line
 
 
 def _file(text: str, block: Block) -> str | None:
     """Return the module that a block is said to be: by its fence, its first line or the one before."""
-    first = block.text.lstrip("\n").partition("\n")[0]
-    comment = first if first.startswith("#") else ""
-    for words in (block.info, comment, _introduction(text, block)):
+    comment = _COMMENT.match(block.text)
+    for words in (block.info, comment[1] if comment else "", _line_before(text, block)):
         if len(named := set(_FILE.findall(words))) == 1:
             return str(*named)
     return None

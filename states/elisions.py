@@ -30,6 +30,9 @@ _REMARK = re.compile(
 """A comment that stands for code; one that only speaks of other code does not match."""
 
 
+_TO_DO = re.compile(r"(?i)#\W*(?:todo|fixme|(?:add |put |write )?your \w+|implement)")
+
+
 def left_out(source: str) -> str:
     """Return where code that parses leaves out a part of itself, or an empty text."""
     texts = set(_lines_of_texts(source))
@@ -39,8 +42,8 @@ def left_out(source: str) -> str:
             return (
                 f"line {number} stands for code that is left out ({remark[:80]}); write all of it"
             )
-    if name := next(_empty(parsed(source).body), ""):
-        return f"{name} has no body but an ellipsis; write all of it"
+    if name := next(_empty(parsed(source).body, source.split("\n")), ""):
+        return f"{name} has no body; write all of it"
     return ""
 
 
@@ -56,14 +59,18 @@ def _lines_of_texts(source: str) -> Iterator[int]:
             yield from range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)
 
 
-def _empty(body: list[ast.stmt]) -> Iterator[str]:
-    """Yield the functions of a module whose body is an ellipsis; overloads have decorators."""
+def _empty(body: list[ast.stmt], lines: list[str]) -> Iterator[str]:
+    """Yield the functions of a module that are still to be written; overloads have decorators."""
     for node in body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.decorator_list:
-            constants = [
-                s.value.value
-                for s in node.body
-                if isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)
-            ]
-            if len(constants) == len(node.body) and constants[-1] is ...:
-                yield node.name
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.decorator_list:
+            continue
+        idle = [s for s in node.body if isinstance(s, ast.Pass) or _constant(s) is not None]
+        text = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+        is_to_do = isinstance(node.body[-1], ast.Pass) and _TO_DO.search(text)
+        if len(idle) == len(node.body) and (_constant(node.body[-1]) is ... or is_to_do):
+            yield node.name
+
+
+def _constant(statement: ast.stmt) -> object:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return value.value if isinstance(value, ast.Constant) else None

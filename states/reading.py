@@ -28,7 +28,7 @@ from codetape.states.answers import (
     strings_in,
     whole_text,
 )
-from codetape.states.code_text import FoundCode, find_code, is_broken, python_code
+from codetape.states.code_text import FoundCode, find_code, is_broken, later_version, python_code
 from codetape.states.constraints import check_of
 from codetape.states.diagnosing import diagnosed
 from codetape.states.elisions import left_out
@@ -212,6 +212,9 @@ def _json_or_code(
     except Unusable as why:
         reason = why
     if made and fits(made):
+        source = python_code(getattr(made, CODE_FIELDS[shape]), is_code)
+        if later_version(text[made.end :], source, is_code):
+            raise LastUnreadable("invalid", "there is one version in JSON, and another after it")
         return made
     if reason is None or reason.reason in WITHOUT_JSON:
         if found := _code_beside_words(text, is_code):

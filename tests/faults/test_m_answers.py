@@ -266,3 +266,44 @@ def test_m12_an_answer_whose_middle_was_left_out_is_cut() -> None:
     assert isinstance(event, e.AnswerRejected)
     assert event.reason == "truncated"
     assert read_as("code", f"```python\n{text.replace('x' * 1000, '')}\n```") is not None
+
+
+OLDTESTS = json.dumps({"test_code": TESTS.replace("== 3", "== 4")})
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "reason"),
+    [
+        ("code", "«DRAFTJSON»\nNo. Corrected:\n```python\n«CODE»\n```", "invalid"),
+        ("code", "```python\n«CODE»\n```\nIt was:\n```python\n«DRAFT»\n```", "invalid"),
+        ("code", '«DRAFTJSON»\nBetter:\n{"code": "def add(a, b):\\n    ret', "truncated"),
+        ("code", "```python\n«DRAFT»\n```\nSo:\n```python\ndef add(a, b:\n    0\n```", "invalid"),
+        ("code", '«DRAFTJSON»\nSo:\n{"code": "def add(a, b:"}', "invalid"),
+        ("tests", f"{OLDTESTS}\nCorrected:\n```python\n«TESTS»\n```", "invalid"),
+        ("tests", f"{OLDTESTS}\nBetter:\n```python\ndef test_add():\n    asse", "truncated"),
+    ],
+)
+def test_m13_an_earlier_version_is_never_taken(kind: str, text: str, reason: str) -> None:
+    event = event_of(kind, filled(text))
+    assert isinstance(event, e.AnswerRejected), event
+    assert event.reason == reason
+
+
+@pytest.mark.parametrize(
+    "remark",
+    ["# ... existing code ...", "# rest of the file unchanged", "# (same as before)"],
+)
+def test_m14_a_part_of_the_code_is_not_taken_for_all_of_it(remark: str) -> None:
+    for text in (f"```python\n{remark}\n{CODE}\n```", json.dumps({"code": f"{CODE}\n{remark}"})):
+        event = event_of("code", text)
+        assert isinstance(event, e.AnswerRejected), event
+        assert "line" in event.detail
+    assert read_as("code", f'```python\nA = """\n{remark}\n"""\n{CODE}\n```') is not None
+    assert read_as("code", f"{CODE}  # not the rest of the file") is not None
+    assert read_as("tests", f"```python\n{remark}\n{TESTS}\n```") is None
+
+
+@pytest.mark.parametrize("text", ["\n", "</think>\n", "<think>\nx\n</think>\n", "User: a\n", '{" '])
+def test_m15_the_turns_of_a_long_text_are_found_at_once(text: str) -> None:
+    """A pattern that goes over the rest of the text from each place of it would never end."""
+    assert read_as("code", text * (400_000 // len(text))) is None

@@ -96,6 +96,7 @@ RULES: dict[Callable[..., Any], Callable[[str], Any]] = {
     code_text.python_code: code_text.python_code,
     code_text.find_code: code_text.find_code,
     code_text.is_broken: code_text.is_broken,
+    code_text.later_version: lambda text: code_text.later_version(text, PLAIN, bool),
     joining.imports_any: lambda text: joining.imports_any(text, ["a", "os"]),
     joining.joined: _joined,
     elisions.left_out: elisions.left_out,
