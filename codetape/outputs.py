@@ -35,7 +35,7 @@ def _value(declared: Declared, file: OutputFile | None) -> Any:
         return Dir(file.path)
     if declared.type == "File":
         return File(file.path)
-    return value_of(declared, Path(file.path).read_text(encoding="utf-8", errors="replace"))
+    return value_of(declared, Path(file.path).read_bytes().decode("utf-8", "replace"))
 
 
 def _tuple(values: Mapping[str, Any]) -> Any:

@@ -7,17 +7,27 @@ an answer is validated here either way.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from codetape.states.channels import NoAnswer, readings
-from codetape.states.fences import has_open_fence, lines_ended
-from codetape.states.json_text import FoundValue, json_values
+from codetape.states.fences import has_open_fence, lines_ended, open_block
+from codetape.states.json_text import FoundValue, ends_in_json, is_json, json_values
 from codetape.states.values import Answer
 
 
@@ -31,6 +41,14 @@ def _worded(value: object) -> object:
     return "" if value is None else value
 
 
+def _in_lines(value: object) -> object:
+    """A list of lines is their text."""
+    if isinstance(value, list) and value and all(isinstance(line, str) for line in value):
+        return "\n".join(line.removesuffix("\n") for line in value)
+    return value
+
+
+Text = Annotated[str, BeforeValidator(_in_lines)]
 Texts = Annotated[list[str], BeforeValidator(_listed)]
 Words = Annotated[str, BeforeValidator(_worded)]
 
@@ -40,7 +58,27 @@ class Shape(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _names_in_any_case(cls, value: object) -> object:
+        """Take `Code` for `code`, where that is missing."""
+        if not isinstance(value, dict):
+            return value
+        lower = {str(name).lower(): name for name in value if name not in cls.model_fields}
+        missing = [name for name in cls.model_fields if name in lower and name not in value]
+        return {**value, **{name: value[lower[name]] for name in missing}} if missing else value
+
     _repairs: tuple[str, ...] = PrivateAttr(default=())
+    _end: int = PrivateAttr(default=0)
+
+    @property
+    def end(self) -> int:
+        """Where its JSON ends in the text of the answer."""
+        return self._end
+
+    def note_end(self, end: int) -> None:
+        """Keep where it ends; it is no part of the value."""
+        self._end = end
 
     @property
     def repairs(self) -> tuple[str, ...]:
@@ -53,13 +91,13 @@ class Shape(BaseModel):
 
 
 class PlanShape(Shape):
-    description: str
-    approach: str
+    description: Text
+    approach: Text
 
 
 class CodeShape(Shape):
     language: str = "python"
-    code: str
+    code: Text
     packages: Texts = []
     system_packages: Texts = []
 
@@ -67,7 +105,7 @@ class CodeShape(Shape):
 class TestsShape(Shape):
     __test__ = False
 
-    test_code: str
+    test_code: Text
 
 
 class FailureShape(Shape):
@@ -96,7 +134,7 @@ class VerificationShape(Shape):
 
 class PatchShape(Shape):
     test_name: str
-    fixed_code: str
+    fixed_code: Text
 
 
 class PatchesShape(Shape):
@@ -144,6 +182,21 @@ VALUES = 500
 WRAPPER = 8
 """Members that a value around an answer has at most."""
 
+NESTED = 5
+"""Values around an answer, as the JSON of an API has them."""
+
+_CUT_BY_US = re.compile(r"\n\[… \d+ characters left out …\]\n")
+LONG = 1_000_000
+"""Characters of a text whose middle may be left out."""
+
+
+_LATER_CODE = re.compile(
+    r'^[ \t]*\{\s*"(?:test_)?code"\s*:\s*"[^{}]{0,400}?\b(?:def|import|class) ', re.MULTILINE
+)
+"""JSON with code in it: what follows on an answer and cannot be read is a later version of it."""
+
+NOT_CLOSED = "a fenced block is not closed"
+
 
 class Unusable(Exception):
     """An answer that cannot be read: `reason` as in AnswerRejected, `detail` for people and models."""
@@ -162,6 +215,10 @@ class Unusable(Exception):
 def schema_text(kind: str) -> str:
     """Return the JSON schema of a kind's answer as text, always the same to the byte."""
     return json.dumps(SHAPES[kind].model_json_schema(), sort_keys=True)
+
+
+class LastUnreadable(Unusable):
+    """An answer whose last version cannot be read: an earlier one in it is not the answer."""
 
 
 S = TypeVar("S", bound=Shape)
@@ -205,8 +262,11 @@ def _readings(answer: Answer) -> tuple[str, ...]:
         raise Unusable("truncated", "the answer was cut at the limit of its length")
     if answer.finish_reason == "content_filter":
         raise Unusable("refused", "the provider's filter withheld the answer")
+    text = answer.text or ""
+    if len(text) >= LONG and _CUT_BY_US.search(text):
+        raise Unusable("truncated", f"the answer is longer than {LONG:,} characters")
     try:
-        texts = tuple(filter(str.strip, readings(lines_ended(answer.text or ""))))
+        texts = tuple(filter(str.strip, readings(lines_ended(text))))
     except NoAnswer as why:
         raise Unusable("truncated", str(why)) from None
     if texts:
@@ -226,28 +286,53 @@ def shaped(text: str, shape: type[S], fits: Callable[[S], bool] = lambda _: True
         ranks = [(fits(one), bool(one.model_fields_set)) for one in made]
         best = [one for one, rank in zip(made, ranks, strict=True) if rank == max(ranks)]
         if best and max(ranks) == (True, True):
-            return best[-1]
+            return _if_whole(text, best[-1])
         second = second or (best[-1] if best else None)
         stated = [one.value for one in found if not one.is_among_words]
         reason = reason or (_reason_of(stated[-1], shape) if stated else "")
     if second is not None:
-        return second
+        return _if_whole(text, second)
     if reason:
         raise Unusable("invalid", reason)
     if has_open_fence(text):
-        raise Unusable("truncated", "a fenced block is not closed")
+        raise Unusable("truncated", NOT_CLOSED)
     raise Unusable("malformed", "the answer is not JSON")
 
 
+def _if_whole(text: str, made: S) -> S:
+    """Return a value unless another one begins after it and is cut: that one was the answer."""
+    end = made.end
+    last = open_block(text) if text[end:].strip() else None
+    if last and last.start >= end:
+        raise Unusable("truncated", NOT_CLOSED)
+    if ends_in_json(text[end:]):
+        raise Unusable("truncated", "the last JSON of the answer is not closed")
+    if any(not is_json(text, later.start()) for later in _LATER_CODE.finditer(text, end)):
+        raise LastUnreadable("malformed", "the last JSON of the answer cannot be read")
+    return made
+
+
 def _made(found: FoundValue, shape: type[S]) -> Iterator[S]:
-    """Yield a value in its shape, or the last one inside of it that has a field of the shape."""
-    made = [(value, one) for value in _unwrapped(found.value) for one in _validated(value, shape)]
+    """Yield a value in its shape, or those inside of it that have a field of the shape."""
+    values = list(islice(_unwrapped(found.value), VALUES))
+    made = [(value, one) for value in values for one in _validated(value, shape)]
     named = [(value, one) for value, one in made if one.model_fields_set]
     outer = [one for value, one in made if value is found.value]
     best = [one for value, one in named if value is found.value] or [one for _, one in named]
-    for one in (best or outer)[-1:]:
+    for one in best or outer:
         one.note_repairs(found.repairs)
+        one.note_end(found.end)
         yield one
+
+
+def strings_in(text: str, field: str) -> list[str]:
+    """Return the texts that stand in the JSON of a text, unless a value of it has the field."""
+    values = next(filter(None, json_values(text)), [])
+    every = (value for found in values[-VALUES:] for value in _unwrapped(found.value))
+    inner = list(islice(every, VALUES))
+    if any(isinstance(value, dict) and field in value for value in inner):
+        return []
+    return [value for value in inner if isinstance(value, str)]
 
 
 def _validated(value: object, shape: type[S]) -> Iterator[S]:
@@ -255,10 +340,10 @@ def _validated(value: object, shape: type[S]) -> Iterator[S]:
         yield shape.model_validate(value)
 
 
-def _unwrapped(value: object, depth: int = 3) -> Iterator[object]:
+def _unwrapped(value: object, depth: int = NESTED) -> Iterator[object]:
     """Yield a value, then those inside of it, as calls of tools and lists of one have them."""
-    if isinstance(value, str) and value.lstrip().startswith("{") and depth < 3:
-        value = next((one.value for found in json_values(value) for one in found), None)
+    if isinstance(value, str) and value.lstrip().startswith(("{", '"')):
+        value = next((one.value for found in json_values(value) for one in found), value)
     yield value
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     if depth and len(inner) <= WRAPPER:

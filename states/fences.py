@@ -1,4 +1,4 @@
-"""Code inside the Markdown and the tags that models wrap around it."""
+"""Blocks of text inside the Markdown and the tags that models wrap around them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
-
-from codetape.states.python_source import TOO_DEEP, TOO_LONG, defined_names, syntax_error
 
 _TICKS = r"(?P<ticks>`{3,}|~{3,})"
 _MARK = re.compile(
@@ -27,15 +25,11 @@ CLOSINGS = 16
 WORK = 4
 """How often the characters of a text may be read on the search for its blocks."""
 
-TYPOGRAPHY = str.maketrans(
-    {
-        **dict.fromkeys("\u201c\u201d\u201e\u2033", '"'),
-        **dict.fromkeys("\u2018\u2019\u201a\u2032", "'"),
-        **dict.fromkeys("\u00a0\u202f", " "),
-        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff", ""),
-    }
+_LABEL = re.compile(
+    r"\s*(?:(?:(?:python|py)[\d.]*|json|copy(?: code)?|[\w./-]+\.py)[ \t]*:?[ \t]*\n)+",
+    re.IGNORECASE,
 )
-"""Characters of word processors, and what they are in code."""
+"""Lines above a text that are the words of a fence or of a page: a language, a file, a button."""
 
 MARKS = 1_000
 """Marks that are looked at; of more, the first and the last ones."""
@@ -83,52 +77,6 @@ class _Mark:
     def is_late(self) -> bool:
         """True if it stands at the end of a line: such a one may be part of the code."""
         return self.stop > self.start
-
-
-def python_code(text: str, fits: Callable[[str], bool] = lambda _: True) -> str:
-    """Return the code in `text`: the fenced block that fits and parses, else the text itself.
-
-    A text that parses as it stands is code; fences inside its strings are left alone. A fence closes
-    at a line of at least as many marks of its kind, so a block may hold shorter fences; because models
-    do nest fences of equal length, later closing lines are tried too. A block that fits goes before
-    one that does not, one that is called Python before data that parses, and a whole before an
-    excerpt of it. Of several that are left the last one is the answer. What does not parse for the
-    characters of a word processor is read without them.
-    """
-    stripped = lines_ended(text).strip("\n")
-    if syntax_error(stripped) is None:
-        return stripped
-    found = [block for block, _ in read_blocks(stripped, _parsing)]
-    if found:
-        return _chosen(found, fits).text
-    plain = plain_code(stripped)
-    return _unread(stripped) if plain == stripped else python_code(plain, fits)
-
-
-def plain_code(text: str) -> str:
-    """Return a text without the quotes, spaces and invisible characters of word processors."""
-    return text.translate(TYPOGRAPHY)
-
-
-def _unread(text: str) -> str:
-    """Return the code that is too deep or too long to be read, so that this is said of it."""
-    found = read_blocks(text, lambda code: syntax_error(code) in {TOO_DEEP, TOO_LONG} or None)
-    return found[-1][0].text if found else text
-
-
-def _parsing(text: str) -> bool | None:
-    return True if syntax_error(text) is None else None
-
-
-def _chosen(found: list[Block], fits: Callable[[str], bool]) -> Block:
-    """Return the last of the blocks that fit best; of those that define nothing, the longest."""
-    ranks = [(fits(block.text), block.is_called_python) for block in found]
-    best = [block for block, rank in zip(found, ranks, strict=True) if rank == max(ranks)]
-    names = [set(defined_names(block.text)) for block in best]
-    if not any(names):
-        return max(best, key=lambda block: len(block.text))
-    whole = [n for n, own in enumerate(names) if own and not any(own < other for other in names)]
-    return best[whole[-1]]
 
 
 def is_called_python(text: str, code: str) -> bool:
@@ -244,11 +192,17 @@ def lines_ended(text: str) -> str:
 
 
 def _unwrapped(body: str) -> str:
-    """Return a block without what XML puts around a text, and without a mark of its byte order."""
+    """Return a block without what XML or a page puts around a text, and a mark of its byte order."""
     stripped = body.strip()
     if stripped.startswith("<![CDATA[") and stripped.endswith("]]>"):
         body = stripped[9:-3].strip("\n")
-    return body.lstrip("\ufeff")
+    return without_label(body.lstrip("\ufeff"))
+
+
+def without_label(text: str) -> str:
+    """Return a text without the words of a fence or of a page that came to stand above it."""
+    label = _LABEL.match(text)
+    return text[label.end() :] if label else text
 
 
 def _outdented(line: str, indent: int) -> str:

@@ -25,6 +25,9 @@ _DECODER = json.JSONDecoder(strict=False)
 LENIENT_LIMIT = 200_000
 """Characters of a text that are repaired at most: 100,000 of them take a second."""
 
+LAST = 5
+"""Beginnings of JSON at the end of a text that are looked at."""
+
 HARMLESS = (
     "Found a stray escape sequence",
     "Found a delimiter that was escaped",
@@ -37,6 +40,8 @@ HARMLESS = (
 )
 """Beginnings of the repairs that change the form alone; any other one may have changed a value."""
 
+NAMES = "names without quotes were read as those of JSON"
+
 LENIENT = "JSON with a fault of form was read leniently"
 PYTHON = "a dictionary of Python was read as JSON"
 
@@ -44,6 +49,12 @@ SMART = "quotes of a word processor were read as those of JSON"
 
 _SMART_OPENING = re.compile("(?<=[{\\[,:])(\\s*)[\u201c\u201e\u2018]")
 _SMART_CLOSING = re.compile("[\u201d\u201c\u2019](?=\\s*[,:}\\]])")
+_KEYS = re.compile(
+    r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|(?P<before>[{,]\s*)(?P<name>[A-Za-z_]\w*)(?=\s*:)",
+    re.DOTALL,
+)
+"""Texts in quotes, and names without them where an object has a name."""
+
 _SENTINEL = "\n[0]"
 """A value after a text: what was cut takes it in, a whole one stands beside it."""
 _BESIDE = "The parser returned early"
@@ -72,6 +83,29 @@ def json_values(text: str) -> Iterator[list[FoundValue]]:
     yield _outer([*_in_blocks(text, _Lenient().read), *_span(text)])
     among_words = _decoded(text, _AMONG_WORDS, _is_no_part)
     yield [replace(one, is_among_words=True) for one in among_words]
+
+
+def is_json(text: str, start: int) -> bool:
+    """True if a value of JSON stands at a place of a text."""
+    try:
+        _DECODER.raw_decode(text, start + len(text[start:]) - len(text[start:].lstrip()))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def ends_in_json(text: str) -> bool:
+    """True for a text that ends in the middle of JSON."""
+    text = text.rstrip()
+    for begin in [*_AMONG_WORDS.finditer(text)][-LAST:]:
+        try:
+            _DECODER.raw_decode(text, begin.start())
+        except json.JSONDecodeError as error:
+            if error.pos >= len(text) or error.msg.startswith("Unterminated string"):
+                return True
+        except (ValueError, RecursionError):
+            return True
+    return False
 
 
 def _outer(found: list[FoundValue]) -> list[FoundValue]:
@@ -158,7 +192,12 @@ class _Lenient:
             return None
         self._left = left
         try:
-            return _of_python(text) or _with_straight_quotes(text) or _repaired(text)
+            return (
+                _of_python(text)
+                or _with_straight_quotes(text)
+                or _with_quoted_names(text)
+                or _repaired(text)
+            )
         except (ValueError, RecursionError):
             return None
 
@@ -189,6 +228,19 @@ def _with_straight_quotes(text: str) -> Read | None:
     straight = _SMART_OPENING.sub(r'\1"', _SMART_CLOSING.sub('"', text))
     read = _strict(straight) if straight != text else None
     return (read[0], (LENIENT, SMART)) if read else None
+
+
+def _with_quoted_names(text: str) -> Read | None:
+    """Return an object whose names have no quotes, as in JavaScript."""
+    quoted = _KEYS.sub(
+        lambda found: f'{found["before"]}"{found["name"]}"' if found["name"] else found[0], text
+    )
+    if quoted == text:
+        return None
+    read = _strict(quoted)
+    if read is None and (repaired := _repaired(quoted)):
+        read = repaired
+    return (read[0], (*(read[1] or (LENIENT,)), NAMES)) if read else None
 
 
 def _repaired(text: str) -> Read | None:

@@ -35,7 +35,8 @@ def check_kind(declared: Declared, file: OutputFile) -> None:
 
 
 def value_of(declared: Declared, text: str) -> Any:
-    """Return the text of a file as a value of the declared type. Raises ValueError."""
+    """Return the text of a file, without a mark of its byte order, as a value. Raises ValueError."""
+    text = text.removeprefix("\ufeff")
     try:
         return _READERS[declared.type](text if declared.type == "str" else text.strip())
     except (ValueError, KeyError, OverflowError):

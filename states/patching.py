@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from codetape.states.assertions import Function
+from codetape.states.code_text import python_code
 from codetape.states.failures import base_id, plain_id
-from codetape.states.fences import fenced_blocks, python_code
+from codetape.states.fences import fenced_blocks
 from codetape.states.python_source import TestFunction, defined_tests, parsed, syntax_error
 from codetape.states.weakening import same_heads, weakening
 

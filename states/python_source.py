@@ -33,6 +33,9 @@ DEEPEST = 100
 MOST_BITS = 14_000
 """Bits of a whole number: Python writes none of many more digits."""
 
+LARGE = 100_000
+"""Characters of a text whose tree is large: some 25 MB. Few of those are kept."""
+
 TOO_LONG = "it has a number of too many digits"
 TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
 
@@ -43,7 +46,8 @@ def parsed(source: str) -> ast.Module:
     Raises SyntaxError, also for what Python might parse and no rule could walk over: how deep it may be
     depends on the tree alone, and not on who asks.
     """
-    return _tree(source.rstrip("\n"))  # a text and its file differ in the last line end only
+    text = source.rstrip("\n")  # a text and its file differ in the last line end only
+    return _tree(text) if len(text) <= LARGE else _large_tree(text)
 
 
 def own_tree(source: str) -> ast.Module:
@@ -77,6 +81,9 @@ def _refuse_unreadable(tree: ast.Module) -> None:
         number = node.value if isinstance(node, ast.Constant) else None
         if isinstance(number, int) and number.bit_length() > MOST_BITS:
             raise SyntaxError(TOO_LONG)
+
+
+_large_tree = lru_cache(maxsize=2)(_tree.__wrapped__)
 
 
 def levels(tree: ast.AST, *, elifs: bool = True) -> int:
@@ -270,6 +277,16 @@ def is_fixture(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """True for @pytest.fixture, @fixture and @pytest.fixture(…)."""
     calls = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
     return any(_last_name(call) == "fixture" for call in calls)
+
+
+def fixtures_of(source: str) -> frozenset[str]:
+    """Return the names of the fixtures of pytest that a file which parses defines."""
+    functions = _functions(parsed(source).body) if syntax_error(source) is None else []
+    return frozenset(
+        node.name
+        for node in functions
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_fixture(node)
+    )
 
 
 def _last_name(node: ast.expr) -> str:

@@ -14,6 +14,7 @@ from codetape.states.answers import (
     CodeShape,
     ConstraintShape,
     DiagnosisShape,
+    LastUnreadable,
     PatchesShape,
     PlanShape,
     ReplacementShape,
@@ -24,12 +25,15 @@ from codetape.states.answers import (
     first_readable,
     read,
     shaped,
+    strings_in,
     whole_text,
 )
+from codetape.states.code_text import FoundCode, find_code, is_broken, later_version, python_code
 from codetape.states.constraints import check_of
 from codetape.states.diagnosing import diagnosed
+from codetape.states.elisions import left_out
 from codetape.states.expected_tests import may_define_tests
-from codetape.states.fences import python_code
+from codetape.states.joining import OWN_MODULES, imports_any
 from codetape.states.no_assertions import asserts_nothing
 from codetape.states.packages import (
     distributions_of,
@@ -43,11 +47,13 @@ from codetape.states.patching import apply_patches
 from codetape.states.python_source import (
     defined_tests,
     does_something,
+    fixtures_of,
     imported_names,
     public_functions,
     shadowed_tests,
     syntax_error,
 )
+from codetape.states.script import needs_tests
 from codetape.states.values import (
     Answer,
     BuildFailure,
@@ -68,6 +74,9 @@ _PYTHON = re.compile(r"\s*(?:py(?:thon)?[ -]?[\d.]*)?\s*$", re.IGNORECASE)
 
 WITHOUT_JSON = ("malformed", "invalid")
 """Reasons why an answer has no JSON of its shape: the code may stand beside words, or an example."""
+
+CODE_FIELDS: dict[type[Shape], str] = {CodeShape: "code", TestsShape: "test_code"}
+"""Shape to the field that has its code."""
 
 REJECTING = frozenset(
     [
@@ -153,9 +162,12 @@ def _code(_: r.WriteCode, answer: Answer) -> e.Event:
     shape = _code_shape(answer)
     if not _PYTHON.match(shape.language):
         raise Unusable("invalid", f"language: {shape.language!r} is not python")
-    source = _source(shape.code, "code", is_solution)
+    source, repairs = _source(shape.code, "code", is_solution)
     if not does_something(source):
         raise Unusable("invalid", "code: it does nothing")
+    if needs_tests(source):
+        why = "it uses test_solution, which is not there when the code is run"
+        raise Unusable("invalid", f"code: {why}")
     listed = _each(requirement, not_in_library(shape.packages), "packages")
     system = _each(system_package, shape.system_packages, "system_packages")
     return e.CodeWritten(
@@ -163,7 +175,7 @@ def _code(_: r.WriteCode, answer: Answer) -> e.Event:
         packages=merged((*listed, *distributions_of(imported_names(source)))),
         system_packages=tuple(sorted(set(system))),
         answer=answer,
-        repairs=shape.repairs,
+        repairs=shape.repairs + repairs,
     )
 
 
@@ -171,36 +183,74 @@ def _code_shape(answer: Answer) -> CodeShape:
     """Read a code answer; code that came without its JSON is code all the same."""
 
     def is_code(made: CodeShape) -> bool:
-        return does_something(python_code(made.code, is_solution))
+        source = python_code(made.code, is_solution)
+        return (does_something(source) and not defined_tests(source)) or is_broken(made.code)
 
-    def of_code(source: str) -> CodeShape | None:
-        return CodeShape(code=source) if is_solution(source) else None
+    def of_code(code: str) -> CodeShape:
+        return CodeShape(code=code)
 
-    return first_readable(answer, lambda text: _json_or_code(text, CodeShape, is_code, of_code))
+    def read_text(text: str) -> CodeShape:
+        return _json_or_code(text, CodeShape, is_code, is_solution, of_code)
+
+    return first_readable(answer, read_text)
 
 
 def _json_or_code(
-    text: str, shape: type[S], fits: Callable[[S], bool], of_code: Callable[[str], S | None]
+    text: str,
+    shape: type[S],
+    fits: Callable[[S], bool],
+    is_code: Callable[[str], bool],
+    of_code: Callable[[str], S],
 ) -> S:
-    """Return the JSON in a text if it fits, else the code that stands in it beside words."""
+    """Return the JSON in a text if it fits, else the code that stands in it beside words.
+
+    Code in JSON of another shape counts if there is one alone.
+    """
     made, reason = None, None
     try:
         made = shaped(text, shape, fits)
+    except LastUnreadable:
+        raise
     except Unusable as why:
         reason = why
     if made and fits(made):
+        source = python_code(getattr(made, CODE_FIELDS[shape]), is_code)
+        if later_version(text[made.end :], source, is_code):
+            raise LastUnreadable("invalid", "there is one version in JSON, and another after it")
         return made
-    found = of_code(python_code(text, lambda source: of_code(source) is not None))
-    if found and (reason is None or reason.reason in WITHOUT_JSON):
-        return found
+    if reason is None or reason.reason in WITHOUT_JSON:
+        if found := _code_beside_words(text, is_code):
+            return _noted(of_code(found.text), found.repairs)
+        within = {python_code(one, is_code): one for one in strings_in(text, CODE_FIELDS[shape])}
+        codes = [one for source, one in within.items() if is_code(source)]
+        if made is None and len(codes) == 1:
+            return _noted(of_code(codes[0]), ("the code stood in a field of another name",))
     if made:
         return made
     raise reason or AssertionError(shape)
 
 
+def _code_beside_words(text: str, is_code: Callable[[str], bool]) -> FoundCode | None:
+    found = find_code(text, is_code)
+    if not is_code(found.text):
+        return None
+    if found.problem:
+        raise Unusable("invalid", f"code: {found.problem}")
+    return found
+
+
+def _noted(made: S, repairs: tuple[str, ...]) -> S:
+    made.note_repairs(repairs)
+    return made
+
+
 def is_solution(source: str) -> bool:
-    """True for code that defines something and is no file of tests."""
-    return bool(public_functions(source)) and not defined_tests(source)
+    """True for code that defines something and neither tests nor uses the solution."""
+    return (
+        any(name not in fixtures_of(source) for name in public_functions(source))
+        and not defined_tests(source)
+        and not imports_any(source, OWN_MODULES)
+    )
 
 
 def is_test_file(source: str) -> bool:
@@ -208,13 +258,17 @@ def is_test_file(source: str) -> bool:
     return syntax_error(source) is None and may_define_tests(source)
 
 
-def _source(text: str, field: str, fits: Callable[[str], bool]) -> str:
-    source = python_code(text, fits)
+def _source(text: str, field: str, fits: Callable[[str], bool]) -> tuple[str, tuple[str, ...]]:
+    """Return the code in the text of a field, and what was repaired in it. Raises Unusable."""
+    found = find_code(text, fits)
+    source = found.text
     if not source.strip():
         raise Unusable("empty", f"{field}: there is no code in it")
     if problem := syntax_error(source):
         raise Unusable("invalid", f"{field}: it does not parse, {problem}")
-    return source + "\n"
+    if problem := found.problem or left_out(source):
+        raise Unusable("invalid", f"{field}: {problem}")
+    return source + "\n", found.repairs
 
 
 def _each(check: Callable[[str], str], names: list[str], field: str) -> list[str]:
@@ -226,7 +280,7 @@ def _each(check: Callable[[str], str], names: list[str], field: str) -> list[str
 
 def _tests(request: r.WriteTests, answer: Answer) -> e.Event:
     shape = _tests_shape(answer)
-    source = _source(shape.test_code, "test_code", is_test_file)
+    source, repairs = _source(shape.test_code, "test_code", is_test_file)
     if not may_define_tests(source):
         raise Unusable("invalid", "test_code: it defines no test function")
     if asserts_nothing(source):
@@ -237,7 +291,10 @@ def _tests(request: r.WriteTests, answer: Answer) -> e.Event:
     if weaker := weakened_source(request.previous, source):
         raise Unusable("invalid", f"test_code: {'; '.join(weaker)}")
     return e.TestsWritten(
-        source=source, packages=_packages_of(source), answer=answer, repairs=shape.repairs
+        source=source,
+        packages=_packages_of(source),
+        answer=answer,
+        repairs=shape.repairs + repairs,
     )
 
 
@@ -245,12 +302,16 @@ def _tests_shape(answer: Answer) -> TestsShape:
     """Read a tests answer; a test file that came without its JSON is one all the same."""
 
     def has_tests(made: TestsShape) -> bool:
-        return is_test_file(python_code(made.test_code, is_test_file))
+        source = python_code(made.test_code, is_test_file)
+        return is_test_file(source) or is_broken(made.test_code)
 
-    def of_code(source: str) -> TestsShape | None:
-        return TestsShape(test_code=source) if is_test_file(source) else None
+    def of_code(code: str) -> TestsShape:
+        return TestsShape(test_code=code)
 
-    return first_readable(answer, lambda text: _json_or_code(text, TestsShape, has_tests, of_code))
+    def read_text(text: str) -> TestsShape:
+        return _json_or_code(text, TestsShape, has_tests, is_test_file, of_code)
+
+    return first_readable(answer, read_text)
 
 
 def _packages_of(source: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ and a pass needs both: it has to end with status 0 and leave every declared outp
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 
 from codetape.states import events as e
@@ -13,6 +14,7 @@ from codetape.states.classify import limit_problem
 from codetape.states.failures import SCRIPT, Failure
 from codetape.states.job import Job
 from codetape.states.outputs import is_read, misfit
+from codetape.states.python_source import imported_names, parsed
 from codetape.states.values import (
     FailureClass,
     Problem,
@@ -23,6 +25,7 @@ from codetape.states.values import (
 )
 
 INPUTS = "/var/inputs"
+TESTS = "test_solution"
 
 LAST_WORDS = 1500
 """Characters of what a script printed last that are its failure."""
@@ -61,6 +64,18 @@ def with_script(job: Job, spec: RunSpec) -> RunSpec:
         "declared": job.outputs,
     }
     return spec.model_copy(update=update)
+
+
+def needs_tests(source: str) -> bool:
+    """True for a solution that names the file of its tests, which is gone when a caller runs it."""
+    if TESTS not in source:
+        return False
+    if any(name.partition(".")[0] == TESTS for name in imported_names(source)):
+        return True
+    nodes = list(ast.walk(parsed(source)))
+    idle = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # docstrings
+    texts = [n.value for n in nodes if isinstance(n, ast.Constant) and id(n) not in idle]
+    return any(isinstance(text, str) and TESTS in text for text in texts)
 
 
 # --- what its run proves ------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from codetape.states.fences import python_code
+from codetape.states.code_text import python_code
 
 MODEL = "scripted/demo"
 

@@ -7,8 +7,9 @@ from codetape.states import reading
 from codetape.states import requests as r
 from codetape.states.answers import Unusable, whole_text
 from codetape.states.classify import limit_problem
+from codetape.states.code_text import python_code
 from codetape.states.failures import SCRIPT, Failure
-from codetape.states.fences import has_open_fence, is_called_python, python_code
+from codetape.states.fences import has_open_fence, is_called_python
 from codetape.states.packages import distributions_of
 from codetape.states.python_source import (
     does_something,

@@ -227,3 +227,83 @@ def test_m10_a_first_answer_of_nothing_is_asked_again(monkeypatch: Patch) -> Non
     assert result.success
     assert result.plan is not None
     assert result.plan.approach == PLAN["approach"]
+
+
+# --- fresh texts -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("```python\nNAME = “add”\n«CODE»\n```", "word processor"),
+        ("```python\nNAME = &quot;add&quot;\n«CODE»\n```", "page"),
+        (
+            "«CODE»\n\nand:\n```python\nimport math\n```\n```python\nA = math.pi\n\n\n«CODE»\n```",
+            "2 blocks",
+        ),
+        ('{"code": "def add(a, b):\\\\n    return a + b"}', "twice"),
+        ('{"solution": «BODY»}', "another name"),
+        ("{code: «BODY»}", "without quotes"),
+    ],
+)
+def test_m11_what_was_mended_in_code_is_told(text: str, words: str) -> None:
+    event = event_of("code", filled(text))
+    assert isinstance(event, e.CodeWritten), event
+    assert any(words in repair for repair in event.repairs), event.repairs
+
+
+def test_m11_tests_tell_what_was_mended_in_them() -> None:
+    event = event_of("tests", filled("```python\nNAME = “add”\n«TESTS»\n```"))
+    assert isinstance(event, e.TestsWritten)
+    assert event.repairs
+
+
+def test_m12_an_answer_whose_middle_was_left_out_is_cut() -> None:
+    """The text parses: the remark on what was left out stands in a text of the code."""
+    half = "x" * 600_000
+    text = f"D = '''{half}\n[… 12345 characters left out …]\n{half}'''\n{CODE}"
+    event = event_of("code", f"```python\n{text}\n```")
+    assert isinstance(event, e.AnswerRejected)
+    assert event.reason == "truncated"
+    assert read_as("code", f"```python\n{text.replace('x' * 1000, '')}\n```") is not None
+
+
+OLDTESTS = json.dumps({"test_code": TESTS.replace("== 3", "== 4")})
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "reason"),
+    [
+        ("code", "«DRAFTJSON»\nNo. Corrected:\n```python\n«CODE»\n```", "invalid"),
+        ("code", "```python\n«CODE»\n```\nIt was:\n```python\n«DRAFT»\n```", "invalid"),
+        ("code", '«DRAFTJSON»\nBetter:\n{"code": "def add(a, b):\\n    ret', "truncated"),
+        ("code", "```python\n«DRAFT»\n```\nSo:\n```python\ndef add(a, b:\n    0\n```", "invalid"),
+        ("code", '«DRAFTJSON»\nSo:\n{"code": "def add(a, b:"}', "invalid"),
+        ("tests", f"{OLDTESTS}\nCorrected:\n```python\n«TESTS»\n```", "invalid"),
+        ("tests", f"{OLDTESTS}\nBetter:\n```python\ndef test_add():\n    asse", "truncated"),
+    ],
+)
+def test_m13_an_earlier_version_is_never_taken(kind: str, text: str, reason: str) -> None:
+    event = event_of(kind, filled(text))
+    assert isinstance(event, e.AnswerRejected), event
+    assert event.reason == reason
+
+
+@pytest.mark.parametrize(
+    "remark",
+    ["# ... existing code ...", "# rest of the file unchanged", "# (same as before)"],
+)
+def test_m14_a_part_of_the_code_is_not_taken_for_all_of_it(remark: str) -> None:
+    for text in (f"```python\n{remark}\n{CODE}\n```", json.dumps({"code": f"{CODE}\n{remark}"})):
+        event = event_of("code", text)
+        assert isinstance(event, e.AnswerRejected), event
+        assert "line" in event.detail
+    assert read_as("code", f'```python\nA = """\n{remark}\n"""\n{CODE}\n```') is not None
+    assert read_as("code", f"{CODE}  # not the rest of the file") is not None
+    assert read_as("tests", f"```python\n{remark}\n{TESTS}\n```") is None
+
+
+@pytest.mark.parametrize("text", ["\n", "</think>\n", "<think>\nx\n</think>\n", "User: a\n", '{" '])
+def test_m15_the_turns_of_a_long_text_are_found_at_once(text: str) -> None:
+    """A pattern that goes over the rest of the text from each place of it would never end."""
+    assert read_as("code", text * (400_000 // len(text))) is None

@@ -19,6 +19,7 @@ from codetape.adapters.system import FixedClock, FixedIds
 from codetape.engine.ports import Sandbox
 from codetape.replay.replayer import replay
 from codetape.result import Result
+from codetape.states.events import AnswerRejected
 from codetape.states.failures import SCRIPT, Failure
 
 pytestmark = pytest.mark.bubblewrap
@@ -264,6 +265,29 @@ def test_a_network_that_is_not_allowed_is_not_there(session: Session) -> None:
     assert "OSError" in the_failure(session(code)).problem.message
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import test_solution",
+        "__import__('test_solution')",
+        "open('/var/inputs/test_solution.py').read()",
+        "import pytest; pytest.main(['test_solution.py'])",
+    ],
+)
+def test_a_script_that_needs_its_tests_is_no_pass(session: Session, line: str) -> None:
+    """They lie beside it while it is tested, and not when a caller runs it."""
+    result = session(main(line), main("print('alone')"))
+    assert result.success
+    (rejected,) = [r.event for r in result.records if isinstance(r.event, AnswerRejected)]
+    assert "test_solution" in rejected.detail
+    assert result.run() is None
+
+
+def test_a_script_may_speak_of_its_tests(session: Session) -> None:
+    doc = '"""Tested by test_solution.py."""'
+    assert session(main(doc, "print('alone')  # not test_solution")).success
+
+
 # --- what tests leave is no work of the script -----------------------------------------------------
 
 
@@ -317,6 +341,25 @@ def test_every_type_of_output_is_taken(session: Session) -> None:
     result = session(code, outputs={**{n: kind for n, (kind, _) in values.items()}, "h": "Dir"})
     assert result.success
     assert result.run().a == 7
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "value"),
+    [
+        ("int", b"\xef\xbb\xbf12\r\n", 12),
+        ("bool", b"\xef\xbb\xbfTrue", True),
+        ("str", b"\xef\xbb\xbfa\r\nb\n", "a\r\nb\n"),
+        ("str", b"a\rb", "a\rb"),
+    ],
+)
+def test_an_output_is_read_as_it_was_written(
+    session: Session, kind: str, written: bytes, value: object
+) -> None:
+    """A mark of the byte order belongs to the encoding, line ends to the text."""
+    line = f"open('/var/outputs/total', 'wb').write({written!r})"
+    result = session(main(line), outputs={"total": kind})
+    assert result.success
+    assert result.run() == value
 
 
 def test_an_input_without_a_value_is_told(session: Session, numbers: Mapping[str, Path]) -> None:

@@ -70,7 +70,7 @@ def corpus(*files: str) -> Iterator[tuple[str, str, str, str]]:
     for file in files:
         table: dict[str, Any] = tomllib.loads((FOLDER / f"{file}.toml").read_text(encoding="utf-8"))
         for name, text, *reason in table["answers"]:
-            expected = reason[0] if reason else PARTS[table["reads"]]
+            expected = filled(reason[0]) if reason else PARTS[table["reads"]]
             yield f"{file}: {name}", table["kind"], filled(text), expected
 
 

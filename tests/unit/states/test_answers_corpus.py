@@ -13,7 +13,16 @@ from codetape.states import events as e
 from codetape.states.fences import CLOSINGS, MARKS, PAIR, WORK, blocks, read_blocks
 from tests.support.answer_texts import CODE, DRAFT, MARKED, PARTS, TESTS, corpus, event_of, read_as
 
-READ = list(corpus("code_in_json", "code_in_fences", "thoughts", "marks_in_code", "tests", "plans"))
+FILES = (
+    "code_in_json",
+    "code_in_fences",
+    "thoughts",
+    "marks_in_code",
+    "turns",
+    "versions",
+    "forms",
+)
+READ = list(corpus(*FILES, "tests", "plans"))
 REFUSED = list(corpus("refused"))
 
 
@@ -36,7 +45,7 @@ def test_an_answer_that_holds_nothing_is_refused(kind: str, text: str, reason: s
 
 
 def test_the_corpus_is_large() -> None:
-    assert len(READ) + len(REFUSED) >= 150
+    assert len(READ) + len(REFUSED) >= 400
     assert len({case[0] for case in READ + REFUSED}) == len(READ) + len(REFUSED)
 
 
@@ -71,9 +80,23 @@ THOUGHTS = st.sampled_from(
         "Hm.\n</think>\n\n",
         "[THINK]Hm.[/THINK]\n",
         "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>\n",
+        f"<|channel>thought\n```python\n{DRAFT}\n```\n<channel|>\n",
+        f"Sure.\n<think>\n```python\n{DRAFT}\n```\n</think>\n",
     ]
 )
-TAILS = st.sampled_from(["", "\n", "\n\nGood luck!", "<|im_end|>", "\n\nUse: `add(1, 2)`."])
+TAILS = st.sampled_from(
+    [
+        "",
+        "\n",
+        "\n\nGood luck!",
+        "<|im_end|>",
+        "\n\nUse: `add(1, 2)`.",
+        f"\n<reflection>\nFirst:\n```python\n{DRAFT}\n```\n</reflection>",
+        f"\n<|im_end|>\n<|im_start|>user\nNo.<|im_end|>\n<|im_start|>assistant\n{PARTS['DRAFTJSON']}",
+        f"\n\n### Instruction:\nSubtract.\n\n### Response:\n```python\n{DRAFT}\n```",
+    ]
+)
+AROUND = st.sampled_from(["{}", "<answer>\n{}\n</answer>", "<response>\n\n{}\n\n</response>"])
 ENDS = st.sampled_from(["\n", "\r\n", "\r"])
 
 
@@ -87,8 +110,10 @@ def wrapped(draw: st.DrawFn, kind: str) -> tuple[str, str]:
     if inside == "python" or draw(st.booleans()):
         lines = f"{fence}{draw(st.sampled_from([inside, '']))}\n{text}\n{fence}".split("\n")
         text = "\n".join(indent + line for line in lines)
+    around = draw(AROUND) if text.endswith(fence) else "{}"
+    text = around.replace("{}", text)
     tail = draw(TAILS)
-    if not text.endswith(fence) or tail != "<|im_end|>":
+    if not text.endswith((fence, ">")) or tail != "<|im_end|>":
         text += "\n" if tail and not tail.startswith("\n") else ""
     whole = draw(THOUGHTS) + draw(WORDS) + text + tail
     return body, whole.replace("\n", draw(ENDS))

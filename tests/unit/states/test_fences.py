@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codetape.states.code_text import python_code
 from codetape.states.fences import (
     CLOSINGS,
     fenced_blocks,
     has_open_fence,
     is_called_python,
-    python_code,
 )
 
 PLAIN = "def add(a, b):\n    return a + b"

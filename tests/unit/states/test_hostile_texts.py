@@ -14,9 +14,14 @@ import pytest
 
 from codetape.states import (
     answers,
+    channels,
+    code_text,
+    elisions,
     expected_tests,
     fences,
     fixes,
+    joining,
+    json_text,
     patching,
     python_source,
     texts,
@@ -36,7 +41,7 @@ from tests.support.hostile_texts import JSON, LARGE, codes
 CODES = codes()
 PLAIN = "def add(a, b):\n    return a + b\n"
 TESTS = "from solution import add\n\n\ndef test_one():\n    assert add(1, 2) == 3\n"
-REFUSALS = (SyntaxError, Unusable)
+REFUSALS = (SyntaxError, Unusable, channels.NoAnswer)
 """How a rule says that a text cannot be read."""
 
 
@@ -62,6 +67,15 @@ def _weakened_file(old: str, new: str) -> object:
     return weakening.weakened_file(python_source.parsed(old), python_source.parsed(new))
 
 
+def _joined(text: str) -> object:
+    """Join the blocks of a text with the code, as if each of them fitted."""
+    read = fences.read_blocks(
+        text, lambda code: True if python_source.syntax_error(code) is None else None
+    )
+    found = [block for block, _ in read]
+    return joining.joined(found, found[-1], bool, lambda block: not block.info) if found else None
+
+
 REPORT = TestReport(finished=True, collected=("test_one",), lines=(1,))
 RULES: dict[Callable[..., Any], Callable[[str], Any]] = {
     python_source.parsed: python_source.parsed,
@@ -79,16 +93,28 @@ RULES: dict[Callable[..., Any], Callable[[str], Any]] = {
     expected_tests.replaced_tests: lambda text: expected_tests.replaced_tests(text, REPORT),
     expected_tests.uncollected_class: lambda text: expected_tests.uncollected_class(text, REPORT),
     expected_tests.may_define_tests: expected_tests.may_define_tests,
-    fences.python_code: fences.python_code,
+    code_text.python_code: code_text.python_code,
+    code_text.find_code: code_text.find_code,
+    code_text.is_broken: code_text.is_broken,
+    code_text.later_version: lambda text: code_text.later_version(text, PLAIN, bool),
+    joining.imports_any: lambda text: joining.imports_any(text, ["a", "os"]),
+    joining.joined: _joined,
+    elisions.left_out: elisions.left_out,
+    json_text.json_values: lambda text: sum(map(len, json_text.json_values(text))),
+    json_text.ends_in_json: json_text.ends_in_json,
+    json_text.is_json: lambda text: json_text.is_json(text, len(text) // 2),
+    channels.readings: channels.readings,
+    python_source.fixtures_of: python_source.fixtures_of,
     fences.is_called_python: _both(fences.is_called_python, PLAIN),
     fences.fenced_blocks: fences.fenced_blocks,
     fences.has_open_fence: fences.has_open_fence,
     fences.read_blocks: lambda text: fences.read_blocks(text, lambda code: len(code) or None),
     fences.blocks: lambda text: sum(1 for _ in fences.blocks(text)),
     fences.open_block: fences.open_block,
-    fences.plain_code: fences.plain_code,
+    fences.without_label: fences.without_label,
     fences.lines_ended: fences.lines_ended,
     answers.shaped: lambda text: answers.shaped(text, SHAPES["code"]),
+    answers.strings_in: lambda text: answers.strings_in(text, "code"),
     texts.well_formed: texts.well_formed,
     texts.storable: texts.storable,
     fixes.edits: fixes.edits,
@@ -121,7 +147,8 @@ OF_TREES = frozenset(
 """Public functions that take a part of a tree, or an answer: they are asked by those above."""
 
 HOMES: tuple[ModuleType, ...] = (
-    *(python_source, expected_tests, fences, answers, texts, fixes, harness, patching, weakening),
+    *(python_source, expected_tests, fences, code_text, joining, elisions, json_text, channels),
+    *(answers, texts, fixes, harness, patching, weakening),
 )
 
 
