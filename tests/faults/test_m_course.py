@@ -1,0 +1,253 @@
+"""M. The course of a session: what ends it, what is tried again, and what a text needs.
+
+The ids c1 to c8 are those of tests/faults/README.md.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from codetape.states import requests as r
+from codetape.states.machine import State
+from codetape.states.values import BuildFailure, FailureClass, Problem, RunOutcome
+from codetape.states.wanting import delay
+from tests.unit.states.driving import (
+    CODES,
+    JOB,
+    RIGHT,
+    TESTS,
+    WRONG,
+    Driven,
+    diagnosis,
+    finding,
+    labels,
+    patch,
+    patches,
+    ready,
+)
+
+SHORT = JOB.model_copy(update={"max_iterations": 3})
+PATCHED = patches(patch("test_a", "assert add(1, 2) == 4"))
+
+
+def ended(driven: Driven) -> tuple[FailureClass | None, str]:
+    """The class and the reason of an end."""
+    assert driven.session.ending is not None
+    return driven.session.ending.failure, driven.session.ending.reason
+
+
+def blame(**tests: str) -> dict[str, Any]:
+    return diagnosis(*(finding(test, label) for test, label in tests.items()))
+
+
+# --- c1: an unusable answer costs an attempt, not the session -----------------------------------
+
+
+@pytest.mark.parametrize("unusable", ["I cannot do that.", "", '{"code": "# nothing"}', "[1, 2]"])
+def test_c1_code_is_asked_for_afresh_after_two_unusable_answers(unusable: str) -> None:
+    driven = Driven()
+    first = driven.wanted(r.WriteCode)
+    driven = driven.says(unusable).says(unusable)
+    assert (driven.state, driven.session.attempts) == (State.NEEDS_CODE, 1)
+    assert driven.wanted(r.WriteCode) == first  # nothing of the unusable ones is told
+    assert driven.says(RIGHT).says(TESTS).builds().passes().state is State.DONE
+    assert ended(driven)[0] is None
+
+
+def test_c1_tests_are_asked_for_afresh_after_two_unusable_answers() -> None:
+    driven = Driven().says(RIGHT)
+    first = driven.wanted(r.WriteTests)
+    driven = driven.says("no").says("no")
+    assert (driven.state, driven.session.attempts) == (State.NEEDS_TESTS, 1)
+    assert driven.wanted(r.WriteTests) == first
+    assert ended(driven.says(TESTS).builds().passes())[0] is None
+
+
+def test_c1_a_repair_of_the_code_is_asked_for_afresh() -> None:
+    driven = ready().fails(test_a="assert 4 == 3").says(blame(test_a="logic"))
+    first = driven.wanted(r.WriteCode)
+    driven = driven.says("no").says("no")
+    assert driven.wanted(r.WriteCode) == first
+    assert ended(driven.says(RIGHT).passes())[0] is None
+
+
+def test_c1_unusable_answers_end_with_the_attempts() -> None:
+    driven = Driven(SHORT)
+    for _ in range(6):
+        driven = driven.says("no")
+    failure, reason = ended(driven)
+    assert failure is FailureClass.MODEL
+    assert reason.startswith("all 3 attempts are spent. Last: the code answer could not be used")
+    assert driven.session.attempts == 3
+
+
+def test_c1_a_session_goes_on_without_a_plan() -> None:
+    driven = Driven(JOB.model_copy(update={"plan": True})).says("").says("")
+    assert driven.session.attempts == 0
+    assert isinstance(driven.wanted(r.ModelRequest), r.WriteCode)
+    assert "The plan" not in driven.prompt
+    assert driven.session.plan is None
+    assert ended(driven.says(RIGHT).says(TESTS).builds().passes())[0] is None
+
+
+def test_c1_an_unusable_patch_is_no_patch() -> None:
+    driven = ready().fails(test_a="assert 4 == 3").says(blame(test_a="test_error"))
+    driven = driven.says("no").says("no")
+    assert (driven.state, driven.session.attempts) == (State.NEEDS_CODE, 1)
+    assert labels(driven.session) == {"test_a": "logic"}
+    assert ended(driven.says(RIGHT).passes())[0] is None
+
+
+def test_c1_what_was_patched_runs_although_the_next_patch_is_unusable() -> None:
+    failing = {"test_a": "assert 4 == 3", "test_b": "assert 1 == 0"}
+    driven = ready().fails(None, **failing).says(blame(test_a="test_error", test_b="test_error"))
+    driven = driven.says(PATCHED)
+    assert driven.state is State.NEEDS_TESTS
+    assert driven.says("no").says("no").state is State.TESTING
+
+
+def test_c1_a_whole_test_file_is_asked_for_afresh() -> None:
+    problem = Problem(type="NameError", message="name 'x' is not defined")
+    driven = ready().not_collected(problem)
+    assert isinstance(driven.wanted(r.ModelRequest), r.WriteTests)
+    driven = driven.says("no").says("no")
+    assert (driven.state, driven.session.attempts) == (State.NEEDS_TESTS, 2)
+
+
+# --- c2: a failure is stuck only when repairs change nothing --------------------------------------
+
+
+def test_c2_tests_are_tried_anew_once_the_code_is_another() -> None:
+    driven = ready().fails(test_a="assert 4 == 3").says(blame(test_a="test_error")).says(PATCHED)
+    driven = driven.fails(test_a="assert 4 == 5").says(blame(test_a="test_error"))
+    driven = driven.says(CODES[1]).fails(test_a="assert 4 == 6").says(blame(test_a="logic"))
+    assert driven.state is State.NEEDS_TESTS
+    assert labels(driven.session) == {"test_a": "test_error"}
+
+
+def test_c2_a_failure_that_repairs_change_ends_with_the_attempts() -> None:
+    driven, turn = ready(), 0
+    while not driven.session.done:
+        turn += 1
+        driven = driven.fails(test_a=f"assert {turn} == 3")
+        if driven.session.done:
+            break
+        driven = driven.says(blame(test_a="logic"))
+        other = patches(patch("test_a", f"assert add(1, 2) == {turn}"))
+        driven = driven.says(CODES[turn] if driven.state is State.NEEDS_CODE else other)
+    assert driven.session.attempts == JOB.max_iterations
+    assert ended(driven)[1].startswith("all 8 attempts are spent")
+
+
+def test_c2_a_failure_without_a_test_is_repaired_until_the_attempts_end() -> None:
+    driven = ready(SHORT)
+    for turn in (1, 2):
+        driven = driven.runs(RunOutcome(timed_out=True)).says(CODES[turn])
+    failure, reason = ended(driven.runs(RunOutcome(timed_out=True)))
+    assert failure is FailureClass.RESOURCE
+    assert "attempts are spent" in reason
+
+
+def test_c2_repairs_that_change_nothing_are_stuck() -> None:
+    driven = ready().fails(test_a="assert 4 == 3").says(blame(test_a="logic"))
+    driven = driven.says(WRONG)
+    while not driven.session.done:
+        driven = driven.says(patches(patch("test_a", "assert add(1, 2) == 3")))
+    assert ended(driven)[0] is FailureClass.STUCK
+    assert driven.session.attempts == 1
+
+
+# --- c3: what may pass is built again -------------------------------------------------------------
+
+
+def failing_build(driven: Driven, cause: str) -> Driven:
+    failure = BuildFailure.model_validate({"cause": cause, "message": f"{cause}!"})
+    return driven.brings(driven.wanted(r.BuildImage), failure)
+
+
+@pytest.mark.parametrize("cause", ["download", "other"])
+def test_c3_an_image_is_built_again_with_a_growing_delay(cause: str) -> None:
+    driven = Driven().says(RIGHT).says(TESTS)
+    waits = []
+    for _ in range(4):
+        driven = failing_build(driven, cause)
+        assert driven.state is State.NEEDS_REBUILD
+        waits.append(delay(driven.session, driven.wanted(r.BuildImage)))
+    assert all(after > before for before, after in pairwise(waits))
+    assert ended(driven.builds().passes())[0] is None
+
+
+def test_c3_an_image_that_is_built_ahead_is_built_again() -> None:
+    driven = Driven().says(RIGHT)
+    for _ in range(3):
+        driven = failing_build(driven, "download")
+        assert driven.state is State.NEEDS_TESTS
+        assert delay(driven.session, driven.wanted(r.WriteTests)) == 0.0
+    assert ended(driven.says(TESTS).builds().passes())[0] is None
+
+
+def test_c3_builds_end_with_the_attempts() -> None:
+    driven = Driven(SHORT).says(RIGHT).says(TESTS)
+    for _ in range(3):
+        driven = failing_build(driven, "download")
+    failure, reason = ended(driven)
+    assert failure is FailureClass.INFRASTRUCTURE
+    assert reason == "all 3 attempts are spent. Last: the image could not be built, download!"
+
+
+@pytest.mark.parametrize("cause", ["disk", "timeout"])
+def test_c3_what_does_not_pass_is_not_built_again(cause: str) -> None:
+    driven = failing_build(Driven().says(RIGHT).says(TESTS), cause)
+    assert ended(driven)[0] is FailureClass.INFRASTRUCTURE
+
+
+def test_c3_a_build_after_a_broken_one_waits_for_the_last_row_only() -> None:
+    driven = failing_build(Driven().says(RIGHT).says(TESTS), "download").builds()
+    assert delay(driven.session, driven.wanted(r.RunTests)) == 0.0
+    assert driven.session.broken_builds == 0
+
+
+# --- c5: it ends when nothing is left to try ------------------------------------------------------
+
+
+FAILING = {"test_a": "assert 4 == 3", "test_b": "assert 1 == 0"}
+
+
+def test_c5_one_stuck_failure_does_not_end_the_repair_of_another() -> None:
+    driven = ready().fails(None, **FAILING).says(blame(test_a="test_error", test_b="logic"))
+    for _ in range(3):
+        driven = driven.says(patches())  # no patch of test_a: its code is at fault
+    assert labels(driven.session) == {"test_a": "logic", "test_b": "logic"}
+    driven = driven.says(WRONG)  # nor other code
+    assert labels(driven.session) == {"test_a": "stuck", "test_b": "test_error"}
+    assert isinstance(driven.wanted(r.ModelRequest), r.PatchTests)
+    assert driven.wanted(r.PatchTests).failing == ("test_b",)
+
+
+def test_c5_a_stuck_failure_is_judged_anew_when_it_comes_back() -> None:
+    driven = ready().fails(None, **FAILING).says(blame(test_a="test_error", test_b="logic"))
+    for _ in range(3):
+        driven = driven.says(patches())
+    driven = driven.says(WRONG)
+    driven = driven.says(patches(patch("test_b", "assert add(0, 0) == 1")))
+    driven = driven.fails(test_a="assert 4 == 3")
+    assert driven.state is State.DIAGNOSING
+
+
+def test_c5_it_ends_when_every_failure_is_stuck() -> None:
+    driven = ready().fails(None, **FAILING).says(blame(test_a="test_error", test_b="logic"))
+    for _ in range(3):
+        driven = driven.says(patches())
+    driven = driven.says(WRONG)
+    for _ in range(3):
+        driven = driven.says(patches())
+    while not driven.session.done:
+        driven = driven.says(WRONG)
+    failure, reason = ended(driven)
+    assert failure is FailureClass.STUCK
+    assert "test_a" in reason
+    assert "test_b" in reason
+    assert driven.session.attempts == 1
