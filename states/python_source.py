@@ -132,6 +132,8 @@ def compile_error(source: str) -> str | None:
     return None
 
 
+_EXPRESSIONS = (ast.expr, ast.withitem, ast.arguments, ast.keyword)
+
 IMPORTING = ("import_module", "importorskip")
 """Functions that import what their first argument names."""
 
@@ -147,25 +149,29 @@ def imported_names(source: str) -> tuple[str, ...]:
     if syntax_error(source) is not None:
         return ()
     names: set[str] = set()
-    for node in _nodes(source):
-        names.update(_names_of(node))
+    left: list[ast.stmt] = list(parsed(source).body)
+    while left:  # a thousand elifs are as many levels
+        node = left.pop()
+        names.update(imports_in(node))
+        left += all_blocks(node)
     return tuple(sorted(names))
 
 
-def _nodes(source: str) -> Iterator[ast.AST]:
-    """Yield the nodes that may import: expressions only where the text has a call that could."""
-    by_call = any(name in source for name in ("__import__", *IMPORTING))
-    return ast.walk(parsed(source)) if by_call else _statements(parsed(source))
+def imports_in(node: ast.stmt) -> Iterator[str]:
+    """Yield the dotted names that a statement imports, those in its blocks left out."""
+    yield from _names_of(node)
+    left = [child for child in ast.iter_child_nodes(node) if isinstance(child, _EXPRESSIONS)]
+    for child in left:
+        for part in ast.walk(child):
+            yield from _names_of(part)
 
 
-def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield all statements below a node: a thousand elifs are as many levels."""
-    left = [node]
-    while left:
-        node = left.pop()
-        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
-            yield from getattr(node, block, ())
-            left += getattr(node, block, ())
+def all_blocks(node: ast.stmt) -> list[ast.stmt]:
+    """Return the statements of all blocks of a statement."""
+    parts = [*getattr(node, "handlers", ()), *getattr(node, "cases", ())]
+    blocks = ("body", "orelse", "finalbody")
+    own = [child for block in blocks for child in getattr(node, block, ())]
+    return [*own, *(child for part in parts for child in part.body)]
 
 
 def _names_of(node: ast.AST) -> list[str]:

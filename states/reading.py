@@ -42,11 +42,11 @@ from codetape.states.patching import apply_patches
 from codetape.states.python_source import (
     defined_tests,
     does_something,
-    imported_names,
     public_functions,
     shadowed_tests,
     syntax_error,
 )
+from codetape.states.required_imports import required_names
 from codetape.states.values import (
     Answer,
     BuildFailure,
@@ -158,7 +158,7 @@ def _code(_: r.WriteCode, answer: Answer) -> e.Event:
     system = _each(system_package, shape.system_packages, "system_packages")
     return e.CodeWritten(
         source=source,
-        packages=merged((*listed, *distributions_of(imported_names(source)))),
+        packages=merged((*listed, *distributions_of(required_names(source)))),
         system_packages=tuple(sorted(set(system))),
         answer=answer,
         repairs=shape.repairs,
@@ -250,7 +250,7 @@ def _tests_shape(answer: Answer) -> TestsShape:
 
 
 def _packages_of(source: str) -> tuple[str, ...]:
-    return distributions_of(imported_names(source))
+    return distributions_of(required_names(source))
 
 
 def _patches(request: r.PatchTests, answer: Answer) -> e.Event:

@@ -251,3 +251,76 @@ def test_c5_it_ends_when_every_failure_is_stuck() -> None:
     assert "test_a" in reason
     assert "test_b" in reason
     assert driven.session.attempts == 1
+
+
+# --- c7: an optional import is not required -------------------------------------------------------
+
+
+GUARDED = [
+    "try:\n    import cupy\nexcept (ImportError, OSError):\n    cupy = None\n",
+    "try:\n    import cupy\nexcept ModuleNotFoundError:\n    pass\nelse:\n    import cupy.linalg\n",
+    "try:\n    import cupy\nexcept Exception:\n    cupy = None\n",
+    "try:\n    import cupy\nexcept:  # whatever it is\n    cupy = None\n",
+    "import typing\nif typing.TYPE_CHECKING:\n    from cupy import ndarray\n",
+    "from typing import TYPE_CHECKING\nif TYPE_CHECKING and True:\n    import cupy\n",
+    "import importlib.util\nif importlib.util.find_spec('cupy'):\n    import cupy\n",
+    "from importlib.util import find_spec\nHAS = find_spec('cupy')\nif HAS:\n    import cupy\n",
+    "from contextlib import suppress\nwith suppress(ImportError):\n    import cupy\n",
+    "import contextlib\nwith contextlib.suppress(ModuleNotFoundError, OSError):\n    import cupy\n",
+    "import sys\nif sys.platform == 'win32':\n    import cupy\n",
+    "import sys\nif sys.platform.startswith('win'):\n    import cupy\nelse:\n    import os\n",
+    "import sys\nif sys.platform != 'linux':\n    import cupy\n",
+    "import os\nif os.name == 'nt':\n    import cupy\n",
+    "import platform\nif platform.system() in ('Windows', 'Darwin'):\n    import cupy\n",
+    "import sys\nif sys.version_info < (3, 8):\n    import cupy\nelse:\n    import json\n",
+    "def f():\n    try:\n        import cupy\n    except ImportError:\n        return None\n",
+    "try:\n    gpu = __import__('cupy')\nexcept ImportError:\n    gpu = None\n",
+    "try:\n    import os\nexcept ImportError:\n    HAS = False\nif HAS:\n    import cupy.random\n",
+]
+
+
+@pytest.mark.parametrize("guarded", GUARDED)
+def test_c7_an_optional_import_is_not_installed(guarded: str) -> None:
+    driven = Driven().says({"code": f"{guarded}\n\ndef add(a, b):\n    return a + b\n"})
+    assert "cupy" not in driven.wanted(r.BuildImage).spec.requirements
+
+
+@pytest.mark.parametrize(
+    "required",
+    [
+        "import cupy\n",
+        "try:\n    import cupy\nexcept ImportError:\n    raise SystemExit('cupy is needed')\n",
+        "try:\n    import cupy\nexcept ImportError as e:\n    print(e)\n    raise\n",
+        "import sys\ntry:\n    import cupy\nexcept ImportError:\n    sys.exit(1)\n",
+        "try:\n    import cupy\nexcept ValueError:\n    cupy = None\n",
+        "try:\n    import cupy\nfinally:\n    print('imported')\n",
+        "try:\n    x = 1\nexcept ImportError:\n    x = 2\nelse:\n    pass\nimport cupy\n",
+        "try:\n    import cupy\n    print(cupy.sum([1]))\nexcept Exception:\n    pass\n",
+        "from typing import TYPE_CHECKING\nif not TYPE_CHECKING:\n    import cupy\n",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import os\nelse:\n    import cupy\n",
+        "import sys\nif sys.platform == 'linux':\n    import cupy\n",
+        "import sys\nif sys.platform == 'win32':\n    import os\nelse:\n    import cupy\n",
+        "import os\nif os.environ.get('GPU'):\n    import cupy\n",
+        "try:\n    import cupy\nexcept ImportError:\n    import jax as cupy\n",
+        "from contextlib import suppress\nwith suppress(KeyError):\n    import cupy\n",
+        "class A:\n    def f(self):\n        import cupy\n",
+        "for x in y:\n    while x:\n        import cupy\n",
+    ],
+)
+def test_c7_what_code_cannot_do_without_is_installed(required: str) -> None:
+    driven = Driven().says({"code": f"{required}\n\ndef add(a, b):\n    return a + b\n"})
+    assert "cupy" in driven.wanted(r.BuildImage).spec.requirements
+
+
+def test_c7_an_optional_module_that_is_missing_all_the_same_is_added() -> None:
+    code = "try:\n    import cupy\nexcept ImportError:\n    cupy = None\n"
+    driven = ready(code={"code": code + WRONG["code"]})
+    missing = Problem(type="ModuleNotFoundError", message="No module named 'cupy'", module="cupy")
+    driven = driven.fails({"test_a": missing})
+    assert "cupy" in driven.wanted(r.BuildImage).spec.requirements
+
+
+def test_c7_tests_need_no_optional_package_either() -> None:
+    guard = "try:\n    import cupy\nexcept ImportError:\n    cupy = None\n"
+    driven = Driven().says(RIGHT).says({"test_code": guard + TESTS["test_code"]})
+    assert "cupy" not in driven.wanted(r.BuildImage).spec.requirements

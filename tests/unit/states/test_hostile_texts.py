@@ -19,6 +19,7 @@ from codetape.states import (
     fixes,
     patching,
     python_source,
+    required_imports,
     texts,
     weakening,
 )
@@ -69,6 +70,7 @@ RULES: dict[Callable[..., Any], Callable[[str], Any]] = {
     python_source.compile_error: python_source.compile_error,
     python_source.imported_names: python_source.imported_names,
     python_source.imports_of: python_source.imports_of,
+    required_imports.required_names: required_imports.required_names,
     python_source.defined_tests: python_source.defined_tests,
     python_source.shadowed_tests: python_source.shadowed_tests,
     python_source.defined_names: python_source.defined_names,
@@ -109,6 +111,8 @@ RULES: dict[Callable[..., Any], Callable[[str], Any]] = {
 OF_TREES = frozenset(
     {
         "levels",
+        "all_blocks",
+        "imports_in",
         "is_fixture",
         "same_heads",
         "cases",
@@ -121,7 +125,18 @@ OF_TREES = frozenset(
 """Public functions that take a part of a tree, or an answer: they are asked by those above."""
 
 HOMES: tuple[ModuleType, ...] = (
-    *(python_source, expected_tests, fences, answers, texts, fixes, harness, patching, weakening),
+    *(
+        python_source,
+        expected_tests,
+        fences,
+        answers,
+        texts,
+        fixes,
+        harness,
+        patching,
+        weakening,
+        required_imports,
+    ),
 )
 
 
