@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from codetape.states.python_source import TOO_DEEP, TOO_LONG, defined_names, syntax_error
+from codetape.states.python_source import TOO_DEEP, TOO_LONG, defined_names, is_broken, syntax_error
 
 _TICKS = r"(?P<ticks>`{3,}|~{3,})"
 _MARK = re.compile(
@@ -111,9 +111,14 @@ def plain_code(text: str) -> str:
 
 
 def _unread(text: str) -> str:
-    """Return the code that is too deep or too long to be read, so that this is said of it."""
-    found = read_blocks(text, lambda code: syntax_error(code) in {TOO_DEEP, TOO_LONG} or None)
+    """Return the code that is too deep, too long or too new to be read, so that this is said of it."""
+    found = read_blocks(text, lambda code: _is_code(code) or None)
     return found[-1][0].text if found else text
+
+
+def _is_code(text: str) -> bool:
+    problem = syntax_error(text)
+    return problem in {TOO_DEEP, TOO_LONG} or (problem is not None and not is_broken(text))
 
 
 def _parsing(text: str) -> bool | None:

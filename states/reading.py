@@ -42,6 +42,7 @@ from codetape.states.patching import apply_patches
 from codetape.states.python_source import (
     defined_tests,
     does_something,
+    is_broken,
     public_functions,
     shadowed_tests,
     syntax_error,
@@ -210,7 +211,7 @@ def _source(text: str, field: str, fits: Callable[[str], bool]) -> str:
     source = python_code(text, fits)
     if not source.strip():
         raise Unusable("empty", f"{field}: there is no code in it")
-    if problem := syntax_error(source):
+    if (problem := syntax_error(source)) and is_broken(source):
         raise Unusable("invalid", f"{field}: it does not parse, {problem}")
     return source + "\n"
 
@@ -225,6 +226,9 @@ def _each(check: Callable[[str], str], names: list[str], field: str) -> list[str
 def _tests(request: r.WriteTests, answer: Answer) -> e.Event:
     shape = _tests_shape(answer)
     source = _source(shape.test_code, "test_code", is_test_file)
+    if problem := syntax_error(source):  # no later version could be held against it
+        why = f"it may be newer than Python 3.11, write it in older words: {problem}"
+        raise Unusable("invalid", f"test_code: {why}")
     if not may_define_tests(source):
         raise Unusable("invalid", "test_code: it defines no test function")
     if twice := shadowed_tests(source):

@@ -12,7 +12,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from codetape.states.packages import distributions_of
-from codetape.states.python_source import all_blocks, imports_in, parsed, syntax_error
+from codetape.states.python_source import (
+    all_blocks,
+    imports_at_sight,
+    imports_in,
+    parsed,
+    syntax_error,
+)
 
 MISSING = frozenset({"ImportError", "ModuleNotFoundError"})
 BROAD = frozenset({"Exception", "BaseException"})
@@ -33,7 +39,7 @@ Verdict = bool | None
 def required_names(source: str) -> tuple[str, ...]:
     """Return the dotted names that `source` has to import, sorted; none for what cannot be read."""
     if syntax_error(source) is not None:
-        return ()
+        return imports_at_sight(source)
     tree = parsed(source)
     return tuple(sorted(set(_required(tree.body, _found_names(tree)))))
 

@@ -5,14 +5,20 @@ The ids c1 to c8 are those of tests/faults/README.md.
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from itertools import pairwise
+from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
 
+from codetape.states import newer_syntax
 from codetape.states import requests as r
 from codetape.states.machine import State
-from codetape.states.values import BuildFailure, FailureClass, Problem, RunOutcome
+from codetape.states.values import BuildFailure, FailureClass, Frame, Problem, RunOutcome
 from codetape.states.wanting import delay
 from tests.unit.states.driving import (
     CODES,
@@ -324,3 +330,133 @@ def test_c7_tests_need_no_optional_package_either() -> None:
     guard = "try:\n    import cupy\nexcept ImportError:\n    cupy = None\n"
     driven = Driven().says(RIGHT).says({"test_code": guard + TESTS["test_code"]})
     assert "cupy" not in driven.wanted(r.BuildImage).spec.requirements
+
+
+# --- c8: the Python of the sandbox judges the syntax of code --------------------------------------
+
+
+NEWER = [
+    'def add(a, b):\n    d = {"a": a}\n    return f"{d["a"]}{b}"\n',
+    "def add(a, b):\n    return f\"{'\\n'.join([a, b])}\"\n",
+    'def add(a, b):\n    return f"""{\n        a  # the first\n    }{b}"""\n',
+    "def add[T](a: T, b: T) -> T:\n    return a + b\n",
+    "class Box[T: (int, str)]:\n    pass\n\n\ndef add(a, b):\n    return a + b\n",
+    "type Pair[T] = tuple[T, T]\n\n\ndef add(a, b):\n    return a + b\n",
+    "def add(a, b):\n    try:\n        return a + b\n    except KeyError, OSError:\n        pass\n",
+    'def add(a, b):\n    return t"{a} and {b}"\n',
+    "lazy import json\n\n\ndef add(a, b):\n    return a + b\n",
+    "def add(a, b):\n    return [*x for x in (a, b)]\n",
+]
+
+
+@pytest.mark.parametrize("newer", NEWER)
+def test_c8_newer_syntax_is_run_and_not_refused(newer: str) -> None:
+    driven = Driven().says({"code": newer})
+    assert driven.state is State.NEEDS_TESTS
+    assert driven.session.code is not None
+    assert driven.session.code.source == newer
+    fenced = Driven().says(f"Here it is:\n\n```python\n{newer}```\n")
+    assert fenced.session.code == driven.session.code
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        'import yaml\nX = f"{ {"a": 1}["a"]}"\n',
+        'import yaml\nX = f"{"\\n"}"\n',
+        "import yaml\n\n\ndef first[T](x: T) -> T:\n    return x\n",
+        "import yaml\n\ntry:\n    pass\nexcept KeyError, IndexError:\n    pass\n",
+    ],
+)
+def test_c8_what_newer_code_imports_is_installed(newer: str) -> None:
+    driven = Driven().says({"code": f"{newer}\n\ndef add(a, b):\n    return a\n"})
+    assert "pyyaml" in driven.wanted(r.BuildImage).spec.requirements
+
+
+def test_c8_the_words_of_the_sandbox_reach_the_next_prompt() -> None:
+    message = "f-string: unmatched '(' (solution.py, line 3)"
+    place = Frame(place="solution", file="solution.py", line=3, function="<module>")
+    refused = Problem(type="SyntaxError", message=message, frames=(place,))
+    driven = ready(code={"code": NEWER[0]}).not_collected(refused)
+    assert driven.state is State.NEEDS_CODE
+    assert message in driven.prompt
+    assert "at solution.py:3" in driven.prompt
+
+
+@pytest.mark.parametrize(
+    "broken", ["def add(a, b:\n    return a", "class\n", "x = = 1\ndef f(): 0"]
+)
+def test_c8_what_no_python_can_parse_is_refused_in_the_same_words_everywhere(broken: str) -> None:
+    driven = Driven().says({"code": f"import os\n\n{broken}"})
+    assert driven.session.code is None
+    assert "it does not parse, the statement that begins in line 3" in driven.prompt
+
+
+NEW_TESTS = (
+    "from solution import add\n\n\ndef test_a():\n"
+    '    d = {"a": add(1, 2)}\n    assert f"{d["a"]}" == "3"\n\n\n'
+    "def test_b():\n    assert add(0, 0) == 0\n"
+)
+
+
+def test_c8_tests_in_newer_syntax_are_expected_and_held_against_their_repair() -> None:
+    driven = ready(tests={"test_code": NEW_TESTS}).fails(test_a="assert '-1' == '3'")
+    driven = driven.says(blame(test_a="test_error"))
+    assert isinstance(driven.wanted(r.ModelRequest), r.PatchTests)
+    weaker = patch("test_a", 'd = {"a": add(1, 2)}', 'assert f"{d["a"]}"')
+    skipped = patch("test_a", "import pytest", 'assert f"{pytest.skip("x")}" == "3"')
+    for bad in (weaker, skipped):
+        driven = driven.says(patches(bad))
+        assert driven.names[-1] == "patch_refused"
+    honest = patch("test_a", 'd = {"a": add(1, 2)}', 'assert f"{d["a"]}" == "-1"')
+    driven = driven.says(patches(honest))
+    assert driven.state is State.TESTING
+    assert driven.session.tests is not None
+    assert 'assert f"{d["a"]}" == "-1"\n\n\ndef test_b' in driven.session.tests.source
+
+
+def test_c8_a_test_file_that_no_rule_can_read_is_asked_for_in_older_words() -> None:
+    driven = Driven().says(RIGHT)
+    unread = TESTS["test_code"] + "\n\ndef test_c():\n    assert [*x for x in [[1]]] == [1]\n"
+    driven = driven.says({"test_code": unread})
+    assert driven.session.tests is None
+    assert "newer than Python 3.11" in driven.prompt
+
+
+def other_pythons() -> list[str]:
+    """Return the Pythons of this machine that the rules may run on."""
+    found = [*Path.home().glob(".pyenv/versions/3.1[1-9]*/bin/python3")]
+    found += [Path(name) for n in range(11, 20) if (name := which(f"python3.{n}"))]
+    return sorted({str(path) for path in found if "shims" not in path.parts})
+
+
+READ = """
+import ast, json, runpy, sys
+rules = runpy.run_path(sys.argv[1])
+def read(text):
+    older = rules["in_older_words"](text)
+    try:
+        ast.parse(older, feature_version=rules["OLDEST"])
+    except SyntaxError:
+        return [older, rules["may_be_newer"](text), False]
+    return [older, rules["may_be_newer"](text), True]
+print(json.dumps([read(text) for text in json.load(sys.stdin)]))
+"""
+
+
+@pytest.mark.slow
+def test_c8_every_python_reads_a_text_alike() -> None:
+    """In each Python of this machine from 3.11 on; with one alone it shows nothing."""
+    texts = [*NEWER, NEW_TESTS, *GUARDED, "x = = 1", 'f"{a!r:>{w}} {b=}"', "f'{x'", "def f[T(x): 0"]
+    rules = str(Path(newer_syntax.__file__))
+    found = [
+        subprocess.run(
+            [python, "-c", READ, rules],
+            input=json.dumps(texts),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for python in (sys.executable, *other_pythons())
+    ]
+    assert set(found) == {found[0]}
