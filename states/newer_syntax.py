@@ -29,11 +29,10 @@ _PART = re.compile(
     re.MULTILINE,
 )
 _END = {
-    quote: re.compile(
-        rf"(?:\\.|[^\\{'' if len(quote) > 1 else quote + chr(92) + 'n'}])*?{quote}", re.DOTALL
-    )
-    for quote in ('"', "'", '"""', "'''")
+    **{q: re.compile(rf"(?:\\.|[^\\{q}\n])*{q}", re.DOTALL) for q in ('"', "'")},
+    **{q: re.compile(rf"(?:\\.|[^\\])*?{q}", re.DOTALL) for q in ('"""', "'''")},
 }
+"""Where a string ends, by the quote that it begins with."""
 Older = tuple[int, int, str | None]
 """Where a part of a text begins and ends, and what is read in its place; None if it stays."""
 

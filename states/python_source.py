@@ -119,7 +119,9 @@ def syntax_error(source: str) -> str | None:
     except SyntaxError as error:
         if error.msg in (TOO_DEEP, TOO_LONG, NO_TEXT):
             return error.msg
-        return f"the statement that begins in line {_first_fault(source)} is not whole, or is wrong"
+        return (
+            f"line {_first_fault(source)}: the statement that begins there is not whole, or wrong"
+        )
     return None
 
 
@@ -175,10 +177,11 @@ def compile_error(source: str) -> str | None:
     """
     if problem := syntax_error(source):
         return problem
+    tree = own_tree(source)
     try:
         with _PARSING, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compile(own_tree(source), "-", "exec", dont_inherit=True)
+            compile(tree, "-", "exec", dont_inherit=True)
     except SyntaxError as error:
         return f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
     except (RecursionError, MemoryError):

@@ -389,7 +389,7 @@ def test_c8_the_words_of_the_sandbox_reach_the_next_prompt() -> None:
 def test_c8_what_no_python_can_parse_is_refused_in_the_same_words_everywhere(broken: str) -> None:
     driven = Driven().says({"code": f"import os\n\n{broken}"})
     assert driven.session.code is None
-    assert "it does not parse, the statement that begins in line 3" in driven.prompt
+    assert "it does not parse, line 3: the statement that begins there" in driven.prompt
 
 
 NEW_TESTS = (
