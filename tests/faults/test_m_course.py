@@ -15,6 +15,10 @@ from typing import Any
 
 import pytest
 
+from codetape import AutoCoderAgent
+from codetape.adapters.llm.scripted import ScriptedLlm
+from codetape.adapters.store.memory import MemoryStore
+from codetape.replay.replayer import replay
 from codetape.states import newer_syntax
 from codetape.states import requests as r
 from codetape.states.machine import State
@@ -460,3 +464,20 @@ def test_c8_every_python_reads_a_text_alike() -> None:
         for python in (sys.executable, *other_pythons())
     ]
     assert set(found) == {found[0]}
+
+
+@pytest.mark.slow
+@pytest.mark.bubblewrap
+def test_c8_a_sandbox_names_line_and_fault_of_what_is_too_new_for_it() -> None:
+    """`[*x for …]` is syntax of Python 3.15, and there is none here; the verdict is on the tape."""
+    newer: dict[str, Any] = {"code": "def add(a, b):\n    return sum([*x for x in ([a], [b])])\n"}
+    llm = ScriptedLlm({"code": [newer, dict(RIGHT)], "tests": [dict(TESTS)]})
+    agent = AutoCoderAgent(
+        model="x", llm=llm, sandbox="bubblewrap", store=MemoryStore(), plan=False
+    )
+    result = agent.generate(prompt="Add two numbers.")
+    assert result.success
+    (tried,) = result.folded.history
+    assert "the code, for (collection) (SyntaxError: " in tried
+    assert "(solution.py, line 2)" in tried
+    assert replay(result.store, result.session).identical
