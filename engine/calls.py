@@ -23,8 +23,8 @@ class Caller:
         self._boundary = boundary
 
     async def call(self, request: Request, delay: float) -> Outcome:
-        """Wait `delay` seconds if a model is asked, make the request, and clean what it brings."""
-        if delay and isinstance(request, ModelRequest):
+        """Wait `delay` seconds, make the request, and clean what it brings."""
+        if delay:
             await self._clock.sleep(delay)
         started = self._clock.monotonic()
         outcome = await self._within_limit(request)

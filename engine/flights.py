@@ -48,13 +48,16 @@ class Flights:
         """True if an outcome has come in and was not taken yet."""
         return any(flight.task.done() for flight in self._flights.values())
 
-    async def match(self, wanted: Iterable[Request], delay: float) -> None:
-        """Start what is wanted and not in flight; cancel what is in flight and no longer wanted."""
+    async def match(self, wanted: Iterable[Request], delay: Callable[[Request], float]) -> None:
+        """Start what is wanted and not in flight; cancel what is in flight and no longer wanted.
+
+        `delay` gives the seconds that a request waits before it is made.
+        """
         keyed = {asked.key: asked for asked in map(pack_request, wanted)}
         await self._cancel([key for key in self._flights if key not in keyed])
         known, self._flights = self._flights, {}
         for key, asked in keyed.items():
-            self._flights[key] = known.get(key) or self._launched(asked, delay)
+            self._flights[key] = known.get(key) or self._launched(asked, delay(asked.request))
 
     def _launched(self, asked: Asked, delay: float) -> Flight:
         task = asyncio.ensure_future(self._start(asked.request, delay))

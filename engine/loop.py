@@ -10,6 +10,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Any
 
 from codetape.engine.boundary import Boundary
@@ -166,7 +167,7 @@ class Engine:
         wanted = self._workflow.wanted(session)
         if self._flights.landed and (fault := self._flights.fault(wanted)):
             return self._come_beside(fault, session)
-        await self._flights.match(wanted, self._workflow.delay(session))
+        await self._flights.match(wanted, partial(self._workflow.delay, session))
         if landed := await self._flights.first(self._bell):
             asked, outcome = landed
             return asked, self._workflow.interpret(asked.request, outcome)

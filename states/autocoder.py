@@ -72,8 +72,8 @@ TABLE = (
     Row("packages_held",       NEEDS_REBUILD,  NEEDS_REBUILD),
 
     Row("build_failed",        BUILDING,       NEEDS_CODE,     (g.code_asks_too_much,)),
-    Row("build_failed",        NEEDS_TESTS,    NEEDS_TESTS,    (g.build_retry_left,)),
-    Row("build_failed",        NEEDS_REBUILD,  NEEDS_REBUILD,  (g.build_retry_left,)),
+    Row("build_failed",        NEEDS_TESTS,    NEEDS_TESTS,    (g.build_may_pass,)),
+    Row("build_failed",        NEEDS_REBUILD,  NEEDS_REBUILD,  (g.build_may_pass,)),
     Row("build_failed",        BUILDING,       DONE),
 
     Row("tests_passed",        TESTING,        DONE),
@@ -90,8 +90,8 @@ TABLE = (
 
     Row("diagnosed",           DIAGNOSING,     RECLASSIFY),
 
-    Row("reclassified",        RECLASSIFY,     TESTING,        (g.stuck, g.only_weak_tests_left)),
-    Row("reclassified",        RECLASSIFY,     DONE,           (g.stuck,)),
+    Row("reclassified",        RECLASSIFY,     TESTING,        (g.weak_tests_stay,)),
+    Row("reclassified",        RECLASSIFY,     DONE,           (g.nothing_left_to_try,)),
     Row("reclassified",        RECLASSIFY,     NEEDS_TESTS,    (g.tests_due,)),
     Row("reclassified",        RECLASSIFY,     NEEDS_CODE,     (g.code_due,)),
     Row("reclassified",        RECLASSIFY,     NEEDS_REBUILD),
@@ -102,12 +102,15 @@ TABLE = (
     Row("sandbox_broke",       TESTING,        TESTING,        (g.sandbox_retry_left,)),
     Row("sandbox_broke",       (NEEDS_CODE, NEEDS_TESTS, NEEDS_REBUILD, TESTING), DONE),
 
-    Row("answer_rejected",     NEEDS_CODE,     NEEDS_CODE,     (g.answer_repair_left,)),
+    Row("answer_rejected",     NEEDS_CODE,     NEEDS_CODE),
     Row("answer_rejected",     NEEDS_TESTS,    NEEDS_TESTS,    (g.answer_repair_left,)),
     Row("answer_rejected",     NEEDS_TESTS,    TESTING,        (g.only_weak_tests_left,)),
+    Row("answer_rejected",     NEEDS_TESTS,    NEEDS_TESTS,    (g.whole_file_due,)),
+    Row("answer_rejected",     NEEDS_TESTS,    RECLASSIFY,     (g.nothing_patched,)),
+    Row("answer_rejected",     NEEDS_TESTS,    NEEDS_REBUILD,  (g.image_stale,)),
+    Row("answer_rejected",     NEEDS_TESTS,    TESTING),
     Row("answer_rejected",     DIAGNOSING,     DIAGNOSING,     (g.answer_repair_left,)),
     Row("answer_rejected",     DIAGNOSING,     RECLASSIFY),
-    Row("answer_rejected",     (NEEDS_CODE, NEEDS_TESTS), DONE),
 
     Row("call_failed",         NEEDS_CODE,     NEEDS_CODE,     (g.call_retry_left,)),
     Row("call_failed",         NEEDS_TESTS,    NEEDS_TESTS,    (g.call_retry_left,)),

@@ -23,6 +23,7 @@ from codetape.states.python_source import (
     TOO_LONG,
     defined_names,
     defined_tests,
+    is_broken,
     parsed,
     syntax_error,
 )
@@ -89,10 +90,10 @@ class FoundCode:
 _VERSION = re.compile(r"^\s*(?:async def|def|class|import|from)\s+[A-Za-z_]", re.MULTILINE)
 
 
-def is_broken(text: str) -> bool:
+def is_broken_code(text: str) -> bool:
     """True for a text that is meant as code and does not parse."""
     code = find_code(text).text
-    return syntax_error(code) is not None and _VERSION.search(code) is not None
+    return is_broken(code) and _VERSION.search(code) is not None
 
 
 def python_code(text: str, fits: Fits = lambda _: True) -> str:
@@ -165,9 +166,14 @@ def _is_word(statement: ast.stmt) -> bool:
 
 
 def _unread(text: str) -> str:
-    """Return the code that is too deep or too long to be read, so that this is said of it."""
-    found = read_blocks(text, lambda code: syntax_error(code) in {TOO_DEEP, TOO_LONG} or None)
+    """Return the code that is too deep, too long or too new to be read, so that this is said of it."""
+    found = read_blocks(text, lambda code: _is_code(code) or None)
     return found[-1][0].text if found else text
+
+
+def _is_code(text: str) -> bool:
+    problem = syntax_error(text)
+    return problem in {TOO_DEEP, TOO_LONG} or (problem is not None and not is_broken(text))
 
 
 # --- the choice -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codetape.states import events as e
 from codetape.states.failures import Failure
+from codetape.states.guards import BLAMED
 from codetape.states.session import Ending, Session
 from codetape.states.values import FailureClass
 
@@ -55,13 +56,18 @@ def not_done(s: Session) -> str:
 
 
 def _class_of(s: Session) -> FailureClass:
+    if s.unusable:
+        return FailureClass.MODEL
     if s.build_failure:
-        return FailureClass.ENVIRONMENT
-    labels = {f.label for f in s.failures}
+        blamed = s.build_failure.cause in BLAMED
+        return FailureClass.ENVIRONMENT if blamed else FailureClass.INFRASTRUCTURE
+    labels = {f.label for f in s.failures if f.label is not FailureClass.STUCK}
     return labels.pop() if len(labels) == 1 else FailureClass.UNKNOWN
 
 
 def _last(s: Session) -> str:
+    if s.unusable:
+        return f"Last: {s.unusable}"
     if s.build_failure:
         return f"Last: the image could not be built, {s.build_failure.message}"
     return f"Last: {'; '.join(_line(f) for f in s.failures[:5])}"

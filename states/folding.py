@@ -14,7 +14,7 @@ from codetape.states.changing import replace
 from codetape.states.classify import needs_of
 from codetape.states.failures import Failure
 from codetape.states.fixes import edits, is_applied
-from codetape.states.guards import BLAMED
+from codetape.states.guards import ANSWERS, BLAMED
 from codetape.states.ladder import (
     CODE_LABELS,
     blamed,
@@ -26,7 +26,7 @@ from codetape.states.ladder import (
 )
 from codetape.states.packages import merged
 from codetape.states.session import Repair, Session, Solution, Tests, Verdict
-from codetape.states.sharing import SHARED, paid, united
+from codetape.states.sharing import FORGOTTEN, SHARED, answer_rejected, paid, united
 from codetape.states.values import FailureClass, RunOutcome
 from codetape.states.weak_tests import EMPTY, WEAK, only_weak
 
@@ -145,15 +145,36 @@ def _image_built(s: Session, event: e.ImageBuilt) -> Session:
     # Not in the history: what is asked while an image is built must stay the same question.
     repaired = {(f.identity, f.label) for f in environmental(s.failures)}
     s = replace(s, tried=s.tried | repaired)
-    return replace(s, image=event.image, broken=0, build_failure=None)
+    return replace(s, image=event.image, broken=0, broken_builds=0, build_failure=None)
 
 
 def _build_failed(s: Session, event: e.BuildFailed) -> Session:
     s = replace(s, attempts=s.attempts + 1, build_failure=event.failure)
     if event.failure.cause not in BLAMED:
-        return replace(s, broken=s.broken + 1)
+        return replace(s, broken_builds=s.broken_builds + 1)
     failed = {**s.failed_builds, s.spec.key: event.failure}
-    return replace(s, failed_builds=failed, broken=0, repair=None)
+    return replace(s, failed_builds=failed, broken=0, broken_builds=0, repair=None)
+
+
+# --- unusable answers -----------------------------------------------------------------------------
+
+
+def _answer_rejected(s: Session, event: e.AnswerRejected) -> Session:
+    """Once its repair request failed too, an answer is forgotten; the next question is a fresh one."""
+    s = answer_rejected(s, event)
+    if s.rejections < ANSWERS:
+        return s
+    s = replace(s, **FORGOTTEN)
+    match event.kind:
+        case "plan":
+            return replace(s, unplanned=True)
+        case "patch_tests":
+            faults = faulty_tests(s.failures)
+            return _fruitless(_tried(s, faults), faults)
+        case "code" | "tests":
+            unusable = f"the {event.kind} answer could not be used: {event.detail}"
+            return replace(s, attempts=s.attempts + 1, unusable=unusable)
+    return s
 
 
 # --- Testing --------------------------------------------------------------------------------------
@@ -162,9 +183,22 @@ def _build_failed(s: Session, event: e.BuildFailed) -> Session:
 def ran(s: S, run: RunOutcome) -> S:
     """An attempt ended in a run."""
     key = s.run_key
+    s = _tests_anew(s)
     found = key[:2] if run.report and run.report.collected else s.collected
     s = replace(s, run=run, runs=s.runs | {key}, tested=(s.code, s.tests), collected=found)
     return replace(s, attempts=s.attempts + 1, broken=0, repair=None, build_failure=None)
+
+
+def _tests_anew(s: S) -> S:
+    """What was tried of the tests of these failures was tried against other code.
+
+    Forgotten in a run, which is an attempt: between two runs what was tried can only grow.
+    """
+    before, _ = s.tested
+    if before is None or s.code is None or before.source == s.code.source:
+        return s
+    again = {(f.identity, FailureClass.TEST_ERROR) for f in s.failures}
+    return replace(s, tried=s.tried - again, fruitless=s.fruitless - again)
 
 
 def _tests_passed(s: Session, event: e.TestsPassed) -> Session:
@@ -184,7 +218,8 @@ def _failed(s: Session, event: e.TestsFailed | e.ScriptFailed) -> Session:
 def _kept(s: Session, failure: Failure) -> Failure:
     """Keep the label of a failure that waited for its repair while another one was made."""
     for old in s.failures:
-        waited = is_labelled(old) and (old.identity, old.label) not in s.tried
+        due = is_labelled(old) and old.label is not FailureClass.STUCK
+        waited = due and (old.identity, old.label) not in s.tried
         if old.identity == failure.identity and waited and not is_labelled(failure):
             known = {"label": old.label, "fix": old.fix, "root_cause": old.root_cause}
             return failure.model_copy(update={**known, "because": "known from the run before"})
@@ -266,6 +301,7 @@ _FOLDS: dict[type[e.Event], Callable[[Session, Any], Session]] = {
     e.PatchesVerified: _verified,
     e.ImageBuilt: _image_built,
     e.BuildFailed: _build_failed,
+    e.AnswerRejected: _answer_rejected,
     e.TestsPassed: _tests_passed,
     e.TestsFailed: _failed,
     e.ScriptFailed: _failed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codetape.states import ladder
 from codetape.states.ladder import faulty_code, faulty_tests, image_would_change, is_given_up
 from codetape.states.session import Session
 from codetape.states.values import FailureClass
@@ -77,10 +78,9 @@ def code_asks_too_much(s: Session) -> bool:
     return s.build_failure is not None and s.build_failure.cause in BLAMED
 
 
-def build_retry_left(s: Session) -> bool:
-    """The build failed for a reason that may have passed, and not too often."""
-    passing = s.build_failure is not None and s.build_failure.cause not in HOPELESS
-    return passing and sandbox_retry_left(s)
+def build_may_pass(s: Session) -> bool:
+    """The build failed for a reason that may have passed; attempts end the trying."""
+    return s.build_failure is not None and s.build_failure.cause not in HOPELESS
 
 
 def comes_back(s: Session) -> bool:
@@ -104,9 +104,14 @@ def only_weak_tests_left(s: Session) -> bool:
     return only_weak(s.failures)
 
 
-def stuck(s: Session) -> bool:
-    """A failure has come to the end of its ladder."""
-    return any(f.label is FailureClass.STUCK for f in s.failures)
+def weak_tests_stay(s: Session) -> bool:
+    """Nothing is left to try, and all that is left are tests that check no result."""
+    return only_weak_tests_left(s) and nothing_left_to_try(s)
+
+
+def nothing_left_to_try(s: Session) -> bool:
+    """Every failure has come to the end of its ladder."""
+    return all(f.label is FailureClass.STUCK for f in s.failures)
 
 
 def tests_due(s: Session) -> bool:
@@ -122,6 +127,11 @@ def code_due(s: Session) -> bool:
 def sandbox_retry_left(s: Session) -> bool:
     """There is a sandbox, and it broke no more often than may be forgiven."""
     return not s.sandbox_missing and s.broken <= s.job.sandbox_retries
+
+
+def whole_file_due(s: Session) -> bool:
+    """The test file is asked for whole, not patches of some tests."""
+    return ladder.whole_file_due(s)
 
 
 def answer_repair_left(s: Session) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from codetape.states.events import Reclassified, Relabelled
 from codetape.states.failures import COLLECTION, SCRIPT, WHOLE_RUN, Failure
+from codetape.states.python_source import defined_tests
 from codetape.states.session import Repair, Session
 from codetape.states.values import FailureClass as C
 from codetape.states.weak_tests import EMPTY, WEAK
@@ -38,16 +39,15 @@ def relabelled(session: Session) -> Reclassified:
 def next_label(session: Session, failure: Failure) -> C:
     """Return the first label of the failure's ladder whose repair is still worth trying.
 
-    A repair that changed nothing proves nothing of the other one: that is tried again. If neither
-    changes anything, or both did and the failure is the same, it is stuck.
+    A repair that was not tried comes first, then one that changed something: attempts end that. If no
+    repair changes anything, the failure is stuck.
     """
     rungs = [(failure.identity, label) for label in _ladder(failure)]
     if not image_would_change(session):
         rungs = [rung for rung in rungs if rung[1] is not C.ENVIRONMENT]
     untried = [rung for rung in rungs if rung not in session.tried]
     changing = [rung for rung in rungs if rung not in session.fruitless]
-    again = changing if len(changing) < len(rungs) else []
-    return next((label for _, label in (*untried, *again)), C.STUCK)
+    return next((label for _, label in (*untried, *changing)), C.STUCK)
 
 
 def _ladder(failure: Failure) -> tuple[C, ...]:
@@ -105,6 +105,16 @@ def tests_to_patch(s: Session) -> tuple[Failure, ...]:
     repair = s.repair or Repair("tests")
     left = [f for f in faults if f.base_id not in repair.patched or f.fix in repair.missing]
     return tuple(left) or faults
+
+
+def whole_file_due(s: Session) -> bool:
+    """True if the whole test file is to be written: a patch has no place for an inherited test."""
+    if s.tests is None:
+        return True
+    if any(f.test_id == COLLECTION for f in faulty_tests(s.failures)):
+        return True
+    defined = {test.id for test in defined_tests(s.tests.source)}
+    return any(f.base_id not in defined for f in tests_to_patch(s))
 
 
 def is_given_up(s: Session) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 import threading
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 
+from codetape.states.newer_syntax import OLDEST, in_older_words, may_be_newer
 from codetape.states.values import Value
 
 
@@ -36,6 +38,7 @@ MOST_BITS = 14_000
 LARGE = 100_000
 """Characters of a text whose tree is large: some 25 MB. Few of those are kept."""
 
+NO_TEXT = "it has characters that no source may have"
 TOO_LONG = "it has a number of too many digits"
 TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
 
@@ -65,13 +68,18 @@ def _tree(source: str) -> ast.Module:
     try:
         with _PARSING, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+            tree = _parse(source)
     except (RecursionError, MemoryError):  # the parser's own bounds
         raise SyntaxError(TOO_DEEP) from None
-    except ValueError as error:  # NUL, lone surrogates
-        raise SyntaxError(str(error)) from None
+    except ValueError:  # NUL, lone surrogates
+        raise SyntaxError(NO_TEXT) from None
     _refuse_unreadable(tree)
     return tree
+
+
+def _parse(source: str) -> ast.Module:
+    """Parse by the grammar of the oldest Python, whichever one this is."""
+    return ast.parse(in_older_words(source), feature_version=OLDEST)
 
 
 def _refuse_unreadable(tree: ast.Module) -> None:
@@ -109,16 +117,64 @@ def _is_elif(orelse: list[ast.stmt]) -> bool:
 
 @lru_cache(maxsize=256)
 def syntax_error(source: str) -> str | None:
-    """Return why `source` does not parse ("line 3: invalid syntax"), or None if it does."""
+    """Return why `source` does not parse, or None if it does; the same on every Python.
+
+    What Python itself says differs from version to version, and would be on the tape.
+    """
     try:
         parsed(source)
     except SyntaxError as error:
-        return _in_words(error)
+        if error.msg in (TOO_DEEP, TOO_LONG, NO_TEXT):
+            return error.msg
+        return (
+            f"line {_first_fault(source)}: the statement that begins there is not whole, or wrong"
+        )
     return None
 
 
-def _in_words(error: SyntaxError) -> str:
-    return f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
+def is_broken(source: str) -> bool:
+    """True if no Python can parse `source`; what is newer than the rules know may be right."""
+    problem = syntax_error(source)
+    return problem is not None and (problem in (TOO_DEEP, TOO_LONG, NO_TEXT) or not _unread(source))
+
+
+def _unread(source: str) -> bool:
+    return may_be_newer(source) and _MARGIN.search(source) is not None and "```" not in source
+
+
+_MARGIN = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
+"""A function or class at the margin."""
+
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import\b|import[ \t]+([\w.]+))", re.MULTILINE
+)
+_GOES_ON = re.compile(r"[\s#)\]}]|$|(?:else|elif|except|finally)\b")
+_MOST_PARTS = 200
+"""Parts of a text that are parsed on the search for the one that is wrong."""
+
+
+def _first_fault(source: str) -> int:
+    """Return the line of the first statement at the margin that does not parse."""
+    first, part, tried = 1, list[str](), 0
+    for number, line in enumerate(source.split("\n"), start=1):
+        if part and not _GOES_ON.match(line) and tried < _MOST_PARTS:
+            tried += 1
+            if _parses("\n".join(part)):
+                first, part = number, []
+        if part or line.strip():
+            first = first if part else number
+            part.append(line)
+    return first
+
+
+def _parses(part: str) -> bool:
+    try:
+        with _PARSING, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _parse(part)
+    except (SyntaxError, RecursionError, MemoryError, ValueError):
+        return False
+    return True
 
 
 def compile_error(source: str) -> str | None:
@@ -128,16 +184,19 @@ def compile_error(source: str) -> str | None:
     """
     if problem := syntax_error(source):
         return problem
+    tree = own_tree(source)
     try:
         with _PARSING, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compile(source, "-", "exec", dont_inherit=True)
+            compile(tree, "-", "exec", dont_inherit=True)
     except SyntaxError as error:
-        return _in_words(error)
+        return f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
     except (RecursionError, MemoryError):
         return TOO_DEEP
     return None
 
+
+_EXPRESSIONS = (ast.expr, ast.withitem, ast.arguments, ast.keyword)
 
 IMPORTING = ("import_module", "importorskip")
 """Functions that import what their first argument names."""
@@ -152,27 +211,37 @@ def imported_names(source: str) -> tuple[str, ...]:
     count. Relative imports do not. A file that does not parse imports nothing.
     """
     if syntax_error(source) is not None:
-        return ()
+        return imports_at_sight(source)
     names: set[str] = set()
-    for node in _nodes(source):
-        names.update(_names_of(node))
+    left: list[ast.stmt] = list(parsed(source).body)
+    while left:  # a thousand elifs are as many levels
+        node = left.pop()
+        names.update(imports_in(node))
+        left += all_blocks(node)
     return tuple(sorted(names))
 
 
-def _nodes(source: str) -> Iterator[ast.AST]:
-    """Yield the nodes that may import: expressions only where the text has a call that could."""
-    by_call = any(name in source for name in ("__import__", *IMPORTING))
-    return ast.walk(parsed(source)) if by_call else _statements(parsed(source))
+def imports_at_sight(source: str) -> tuple[str, ...]:
+    """Return what the lines of a text import that is too new to be read; nothing of a broken one."""
+    found = () if is_broken(source) else _IMPORT.findall(source)
+    return tuple(sorted({module or name for module, name in found}))
 
 
-def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield all statements below a node: a thousand elifs are as many levels."""
-    left = [node]
-    while left:
-        node = left.pop()
-        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
-            yield from getattr(node, block, ())
-            left += getattr(node, block, ())
+def imports_in(node: ast.stmt) -> Iterator[str]:
+    """Yield the dotted names that a statement imports, those in its blocks left out."""
+    yield from _names_of(node)
+    left = [child for child in ast.iter_child_nodes(node) if isinstance(child, _EXPRESSIONS)]
+    for child in left:
+        for part in ast.walk(child):
+            yield from _names_of(part)
+
+
+def all_blocks(node: ast.stmt) -> list[ast.stmt]:
+    """Return the statements of all blocks of a statement."""
+    parts = [*getattr(node, "handlers", ()), *getattr(node, "cases", ())]
+    blocks = ("body", "orelse", "finalbody")
+    own = [child for block in blocks for child in getattr(node, block, ())]
+    return [*own, *(child for part in parts for child in part.body)]
 
 
 def _names_of(node: ast.AST) -> list[str]:
@@ -315,8 +384,10 @@ def _collectable(node: ast.ClassDef) -> bool:
 
 
 def does_something(source: str) -> bool:
-    """True if there is more in a file than comments, names and values. False if it does not parse."""
-    return syntax_error(source) is None and not all(map(_is_idle, parsed(source).body))
+    """True if there is more in a file than comments, names and values. False if it is broken."""
+    if syntax_error(source) is not None:
+        return not is_broken(source)
+    return not all(map(_is_idle, parsed(source).body))
 
 
 def _is_idle(statement: ast.stmt) -> bool:
@@ -334,8 +405,8 @@ def public_functions(source: str) -> tuple[str, ...]:
 
 
 def defined_names(source: str) -> tuple[str, ...]:
-    """Return the names of all module-level functions and classes. Empty if it does not parse."""
+    """Return the names of all module-level functions and classes. Empty if it is broken."""
     if syntax_error(source) is not None:
-        return ()
+        return () if is_broken(source) else tuple(_MARGIN.findall(source))
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     return tuple(node.name for node in parsed(source).body if isinstance(node, kinds))

@@ -28,7 +28,13 @@ from codetape.states.answers import (
     strings_in,
     whole_text,
 )
-from codetape.states.code_text import FoundCode, find_code, is_broken, later_version, python_code
+from codetape.states.code_text import (
+    FoundCode,
+    find_code,
+    is_broken_code,
+    later_version,
+    python_code,
+)
 from codetape.states.constraints import check_of
 from codetape.states.diagnosing import diagnosed
 from codetape.states.elisions import left_out
@@ -48,11 +54,12 @@ from codetape.states.python_source import (
     defined_tests,
     does_something,
     fixtures_of,
-    imported_names,
+    is_broken,
     public_functions,
     shadowed_tests,
     syntax_error,
 )
+from codetape.states.required_imports import required_names
 from codetape.states.script import needs_tests
 from codetape.states.values import (
     Answer,
@@ -172,7 +179,7 @@ def _code(_: r.WriteCode, answer: Answer) -> e.Event:
     system = _each(system_package, shape.system_packages, "system_packages")
     return e.CodeWritten(
         source=source,
-        packages=merged((*listed, *distributions_of(imported_names(source)))),
+        packages=merged((*listed, *distributions_of(required_names(source)))),
         system_packages=tuple(sorted(set(system))),
         answer=answer,
         repairs=shape.repairs + repairs,
@@ -184,7 +191,7 @@ def _code_shape(answer: Answer) -> CodeShape:
 
     def is_code(made: CodeShape) -> bool:
         source = python_code(made.code, is_solution)
-        return (does_something(source) and not defined_tests(source)) or is_broken(made.code)
+        return (does_something(source) and not defined_tests(source)) or is_broken_code(made.code)
 
     def of_code(code: str) -> CodeShape:
         return CodeShape(code=code)
@@ -264,7 +271,7 @@ def _source(text: str, field: str, fits: Callable[[str], bool]) -> tuple[str, tu
     source = found.text
     if not source.strip():
         raise Unusable("empty", f"{field}: there is no code in it")
-    if problem := syntax_error(source):
+    if (problem := syntax_error(source)) and is_broken(source):
         raise Unusable("invalid", f"{field}: it does not parse, {problem}")
     if problem := found.problem or left_out(source):
         raise Unusable("invalid", f"{field}: {problem}")
@@ -281,6 +288,9 @@ def _each(check: Callable[[str], str], names: list[str], field: str) -> list[str
 def _tests(request: r.WriteTests, answer: Answer) -> e.Event:
     shape = _tests_shape(answer)
     source, repairs = _source(shape.test_code, "test_code", is_test_file)
+    if problem := syntax_error(source):  # no later version could be held against it
+        why = f"it may be newer than Python 3.11, write it in older words: {problem}"
+        raise Unusable("invalid", f"test_code: {why}")
     if not may_define_tests(source):
         raise Unusable("invalid", "test_code: it defines no test function")
     if asserts_nothing(source):
@@ -303,7 +313,7 @@ def _tests_shape(answer: Answer) -> TestsShape:
 
     def has_tests(made: TestsShape) -> bool:
         source = python_code(made.test_code, is_test_file)
-        return is_test_file(source) or is_broken(made.test_code)
+        return is_test_file(source) or is_broken_code(made.test_code)
 
     def of_code(code: str) -> TestsShape:
         return TestsShape(test_code=code)
@@ -315,7 +325,7 @@ def _tests_shape(answer: Answer) -> TestsShape:
 
 
 def _packages_of(source: str) -> tuple[str, ...]:
-    return distributions_of(imported_names(source))
+    return distributions_of(required_names(source))
 
 
 def _patches(request: r.PatchTests, answer: Answer) -> e.Event:

@@ -153,6 +153,8 @@ class Session:
     notes: tuple[str, ...] = ()
     attempts: int = 0
     rejections: int = 0
+    unplanned: bool = False  # no answer to the plan could be used: the session goes on without one
+    unusable: str = ""  # why the last answer that cost an attempt could not be used
     rejected_kind: str = ""  # the kind of the last answer that could not be used
     rejection: str = ""  # why it could not
     rejected_text: str = ""  # and what it said
@@ -160,6 +162,7 @@ class Session:
     call_failure: CallFailure | None = None
     given_up: int = 0  # models that gave no answer; a fallback took over
     broken: int = 0
+    broken_builds: int = 0  # in a row, for a reason that may pass
     crashes: int = 0  # ends of the process that ran the session, since the last outcome
     sandbox_missing: bool = False
     weak_tests: tuple[WeakTest, ...] = ()  # of the pass: they check no result

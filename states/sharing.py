@@ -42,7 +42,10 @@ def paid(s: S, event: e.Event) -> S:
     )
 
 
-_USABLE = {"rejections": 0, "rejected_kind": "", "rejection": "", "rejected_text": ""}
+FORGOTTEN: dict[str, Any] = {"rejected_kind": "", "rejection": "", "rejected_text": ""}
+"""Fields of the last unusable answer, as they are without one."""
+
+_USABLE: dict[str, Any] = {"rejections": 0, "unusable": "", **FORGOTTEN}
 
 
 def _added(totals: Totals, answer: Answer) -> Totals:
@@ -115,7 +118,8 @@ def _package_replaced(s: Session, event: e.PackageReplaced) -> Session:
 # --- anywhere -------------------------------------------------------------------------------------
 
 
-def _answer_rejected(s: Session, event: e.AnswerRejected) -> Session:
+def answer_rejected(s: S, event: e.AnswerRejected) -> S:
+    """Count the unusable answers of one kind in a row, and keep the last one for its repair request."""
     return replace(
         s,
         rejections=s.rejections + 1 if event.kind == s.rejected_kind else 1,
@@ -186,7 +190,7 @@ SHARED: Mapping[type[e.Event], Callable[[Any, Any], Session]] = {
     e.PackageRejected: _package_rejected,
     e.PackagesHeld: _packages_held,
     e.PackageReplaced: _package_replaced,
-    e.AnswerRejected: _answer_rejected,
+    e.AnswerRejected: answer_rejected,
     e.CallFailed: _call_failed,
     e.AttemptsSpent: _unchanged,
     e.BudgetSpent: _budget_spent,

@@ -49,7 +49,7 @@ TABLE = (
     Row("package_replaced",    NEEDS_REBUILD,  NEEDS_REBUILD),
     Row("packages_held",       NEEDS_REBUILD,  NEEDS_REBUILD),
     Row("build_failed",        NEEDS_REBUILD,  NEEDS_CODE,     (guards.code_asks_too_much, g.fix_left)),
-    Row("build_failed",        NEEDS_REBUILD,  NEEDS_REBUILD,  (guards.build_retry_left,)),
+    Row("build_failed",        NEEDS_REBUILD,  NEEDS_REBUILD,  (g.build_retry_left,)),
     Row("build_failed",        NEEDS_REBUILD,  DONE),
 
     Row("script_crashed",      TESTING,        NEEDS_CODE,     (g.fix_left,)),
@@ -66,7 +66,7 @@ TABLE = (
     Row("tests_failed",        TESTING,        DIAGNOSING),
     Row("tests_not_collected", TESTING,        DIAGNOSING),
     Row("diagnosed",           DIAGNOSING,     RECLASSIFY),
-    Row("reclassified",        RECLASSIFY,     DONE,           (guards.stuck,)),
+    Row("reclassified",        RECLASSIFY,     DONE,           (g.stuck,)),
     Row("reclassified",        RECLASSIFY,     NEEDS_REBUILD,  (guards.image_at_fault,)),
     Row("reclassified",        RECLASSIFY,     NEEDS_CODE),
 

@@ -9,18 +9,23 @@ from typing import Literal
 from codetape.states import prompts
 from codetape.states import requests as r
 from codetape.states.constraints import columns_of
-from codetape.states.failures import COLLECTION
-from codetape.states.ladder import faulty_code, faulty_tests, image_would_change, tests_to_patch
+from codetape.states.ladder import (
+    faulty_code,
+    faulty_tests,
+    image_would_change,
+    tests_to_patch,
+    whole_file_due,
+)
 from codetape.states.machine import State
-from codetape.states.python_source import defined_tests
 from codetape.states.script import not_run, with_script
 from codetape.states.session import Session, base_spec
 from codetape.states.values import HostFile, RunSpec, TextFile
 
 FIRST_DELAY, LONGEST_DELAY = 1.0, 60.0
+"""Seconds before the first and between the last of a row of calls, or of builds, that failed."""
+
 LONGEST_ASKED = 3600.0
 """Seconds; some ask for a date of their own clock, or for days. The next failure can say it again."""
-"""Seconds before the first and between the last calls of a row that failed."""
 
 
 def wanted(s: Session) -> tuple[r.Request, ...]:
@@ -35,7 +40,7 @@ def wanted(s: Session) -> tuple[r.Request, ...]:
 def _needs_code(s: Session) -> tuple[r.Request, ...]:
     if unread := _constraints(s):
         return unread
-    if s.plan is None and s.job.plan:
+    if s.plan is None and s.job.plan and not s.unplanned:
         return (r.WritePlan(call=prompts.plan(s)),)
     if s.repair and s.repair.verdict == "unproven":
         fixes = tuple(f.fix for f in faulty_code(s.failures) if f.fix)
@@ -64,19 +69,13 @@ def _test_request(s: Session) -> r.Request:
     faults = faulty_tests(s.failures)
     if s.tests is None:
         return r.WriteTests(call=prompts.tests(s))
-    if any(f.test_id == COLLECTION for f in faults) or _elsewhere(s, s.tests.source):
+    if whole_file_due(s):
         return r.WriteTests(call=prompts.tests(s), previous=s.tests.source)
     if s.repair and s.repair.verdict == "unproven":
         fixes = tuple(f.fix for f in faults if f.fix)
         return r.VerifyTests(call=prompts.verify_tests(s, fixes), fixes=fixes)
     failing = tuple(f.test_id for f in tests_to_patch(s))
     return r.PatchTests(call=prompts.patch_tests(s), source=s.tests.source, failing=failing)
-
-
-def _elsewhere(s: Session, source: str) -> bool:
-    """True if the file does not define a test to repair: an inherited one has no place for a patch."""
-    defined = {test.id for test in defined_tests(source)}
-    return any(f.base_id not in defined for f in tests_to_patch(s))
 
 
 def rebuild(s: Session) -> tuple[r.Request, ...]:
@@ -147,16 +146,24 @@ _WANTED: dict[State, Callable[[Session], tuple[r.Request, ...]]] = {
 }
 
 
-def delay(s: Session) -> float:
-    """Return the seconds to wait before the next call to a model.
+def delay(s: Session, request: r.Request) -> float:
+    """Return the seconds to wait before a request: a call to a model or a build after one that failed.
 
     What the provider asked for, up to LONGEST_ASKED, else doubling with a jitter of a quarter that
     comes from the seed, so that it is the same in each run and differs between sessions.
     """
-    if s.call_failures == 0 or s.call_failure is None:
+    if isinstance(request, r.BuildImage):
+        return _doubling(s, s.broken_builds)
+    if not isinstance(request, r.ModelRequest) or s.call_failure is None:
         return 0.0
     if asked := s.call_failure.retry_after:  # to ask for no wait is to leave it to us
         return min(asked, LONGEST_ASKED)
-    longest = min(FIRST_DELAY * 2.0 ** min(s.call_failures - 1, 9), LONGEST_DELAY)
+    return _doubling(s, s.call_failures)
+
+
+def _doubling(s: Session, failures: int) -> float:
+    if failures == 0:
+        return 0.0
+    longest = min(FIRST_DELAY * 2.0 ** min(failures - 1, 9), LONGEST_DELAY)
     draw = hashlib.sha256(f"{s.job.seed} {s.id} {s.seq}".encode()).digest()[0] / 255
     return round(longest * (0.75 + 0.25 * draw), 3)

@@ -38,7 +38,7 @@ class Workflow:
     machine: Machine
     settle: Callable[[Any], e.Event | None]
     wanted: Callable[[Any], tuple[Request, ...]]
-    delay: Callable[[Any], float]
+    delay: Callable[[Any, Request], float]
     interpret: Callable[[Request, Outcome], e.Event]
     folded: Callable[[Any, e.Event], Session]
     ending: Callable[[Any, e.Event], Ending]

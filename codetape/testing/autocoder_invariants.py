@@ -16,7 +16,7 @@ from codetape.states.machine import State
 from codetape.states.session import Session
 from codetape.states.values import FailureClass
 from codetape.states.workflow import AUTOCODER
-from codetape.testing.playing import Trace
+from codetape.testing.playing import Step, Trace
 
 Promise = Callable[[Trace], None]
 
@@ -78,15 +78,21 @@ def a_pass_includes_a_run_of_the_script(trace: Trace) -> None:
             assert {d.name for d in job.outputs} == {f.name for f in step.event.run.outputs}
 
 
-def attempts_are_runs_and_failed_builds_within_their_limit(trace: Trace) -> None:
-    """Attempts count what ran or failed to build, and stay within the limit of the job."""
+def attempts_are_runs_failed_builds_and_unusable_answers_within_their_limit(trace: Trace) -> None:
+    """Attempts count what ran, failed to build or could not be used, and stay within their limit."""
     for step in trace:
         rebuilt = step.before.state is State.NEEDS_REBUILD and isinstance(
             step.event, e.RepairFailed
         )
-        attempt = rebuilt or isinstance(step.event, e.Ran | e.BuildFailed)
+        attempt = rebuilt or isinstance(step.event, e.Ran | e.BuildFailed) or _unusable(step)
         assert step.after.attempts == step.before.attempts + attempt
         assert step.after.attempts <= step.after.job.attempts
+
+
+def _unusable(step: Step) -> bool:
+    """Code or tests of which the repair request brought nothing usable either."""
+    kinds = ("code", "tests")
+    return isinstance(step.event, e.AnswerRejected) and step.event.kind in kinds and _given_up(step)
 
 
 # --- nothing is done in vain ----------------------------------------------------------------------
@@ -139,6 +145,7 @@ def bad_answers_and_failed_calls_are_bounded(trace: Trace) -> None:
         assert step.after.rejections <= ANSWERS
         assert step.after.call_failures <= step.after.job.call_retries + 1
         assert step.after.broken <= step.after.job.sandbox_retries + 1
+        assert step.after.broken_builds <= step.after.attempts
         assert step.after.repair is None or step.after.repair.rounds <= ROUNDS
         if isinstance(step.event, e.PackageRejected):
             assert step.after.done == (len(step.after.rejected) >= REJECTIONS)
@@ -198,8 +205,8 @@ def a_label_flips_only_after_its_repair_was_in_vain(trace: Trace) -> None:
     made: dict[tuple[str, FailureClass], int] = {}
     judged = -1
     for number, step in enumerate(trace):
-        made |= dict.fromkeys(_repaired(step.before, step.event), number)
-        if isinstance(step.event, e.Ran | e.RepairFailed | e.PatchRefused):
+        made |= dict.fromkeys(_repaired(step), number)
+        if isinstance(step.event, e.Ran | e.RepairFailed | e.PatchRefused) or _given_up(step):
             judged = number
         if not isinstance(step.event, e.Reclassified):
             continue
@@ -211,8 +218,16 @@ def a_label_flips_only_after_its_repair_was_in_vain(trace: Trace) -> None:
                 assert made[failure.identity, label.before] <= judged
 
 
-def _repaired(session: Session, event: e.Event) -> list[tuple[str, FailureClass]]:
+def _given_up(step: Step) -> bool:
+    """An answer whose repair request failed too."""
+    return isinstance(step.event, e.AnswerRejected) and step.after.rejections == ANSWERS
+
+
+def _repaired(step: Step) -> list[tuple[str, FailureClass]]:
+    session, event = step.before, step.event
     labels: frozenset[FailureClass] = frozenset()
+    if isinstance(event, e.AnswerRejected) and event.kind == "patch_tests" and _given_up(step):
+        labels = frozenset({FailureClass.TEST_ERROR})
     if isinstance(event, e.CodeWritten):
         labels = CODE_LABELS | {FailureClass.ENVIRONMENT}
     if isinstance(event, e.TestsPatched | e.TestsWritten | e.PatchRefused):
@@ -230,14 +245,14 @@ def a_label_leads_to_its_own_repair(trace: Trace) -> None:
         labels = set(_labels(step.after))
         match step.after.state:
             case State.DONE:
-                assert FailureClass.STUCK in labels
+                assert labels == {FailureClass.STUCK}
             case State.NEEDS_TESTS:
                 assert FailureClass.TEST_ERROR in labels
             case State.NEEDS_CODE:
                 assert labels & CODE_LABELS
                 assert FailureClass.TEST_ERROR not in labels
             case _:
-                assert labels == {FailureClass.ENVIRONMENT}
+                assert labels - {FailureClass.STUCK} == {FailureClass.ENVIRONMENT}
 
 
 PROMISES: tuple[Promise, ...] = (
@@ -245,7 +260,7 @@ PROMISES: tuple[Promise, ...] = (
     it_ends_well_only_by_a_pass,
     a_pass_is_every_test_reported_and_none_failed,
     a_pass_includes_a_run_of_the_script,
-    attempts_are_runs_and_failed_builds_within_their_limit,
+    attempts_are_runs_failed_builds_and_unusable_answers_within_their_limit,
     nothing_is_asked_after_which_nothing_can_follow,
     the_same_run_is_never_made_twice,
     the_same_image_is_not_built_again_in_vain,

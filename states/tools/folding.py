@@ -9,7 +9,7 @@ from codetape.states import events as e
 from codetape.states import folding
 from codetape.states.changing import replace
 from codetape.states.session import Session, Solution, Tests
-from codetape.states.sharing import paid
+from codetape.states.sharing import answer_rejected, paid
 from codetape.states.tools import events as t
 from codetape.states.tools.session import Finding, ToolSession
 from codetape.states.values import FailureClass
@@ -82,4 +82,5 @@ _FOLDS: dict[type[e.Event], Callable[[Any, Any], Session]] = {
     t.HarnessWritten: _harness,
     t.HarnessRefused: _refused,
     e.TestsNotCollected: _not_collected,
+    e.AnswerRejected: answer_rejected,
 }

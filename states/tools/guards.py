@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from codetape.states.guards import build_may_pass
 from codetape.states.tools.session import ToolSession
+from codetape.states.values import FailureClass
 
 HARNESSES = 2
 """How often a harness may be unusable: the first one gets a request to repair it."""
@@ -26,6 +28,16 @@ def harness_missing(s: ToolSession) -> bool:
 def fix_left(s: ToolSession) -> bool:
     """The script may be repaired once more. A repair of its logic has to run at once."""
     return not s.logic_repairs and s.fixes < s.job.fix_cycles
+
+
+def build_retry_left(s: ToolSession) -> bool:
+    """The build may pass, and failed no more often than a broken sandbox is forgiven."""
+    return build_may_pass(s) and s.broken_builds <= s.job.sandbox_retries
+
+
+def stuck(s: ToolSession) -> bool:
+    """What failed is beyond the one repair of the logic."""
+    return any(f.label is FailureClass.STUCK for f in s.failures)
 
 
 def harness_repair_left(s: ToolSession) -> bool:

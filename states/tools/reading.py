@@ -17,6 +17,7 @@ from codetape.states.python_source import (
     public_functions,
     syntax_error,
 )
+from codetape.states.required_imports import required_names
 from codetape.states.script import crash
 from codetape.states.tools import events as t
 from codetape.states.tools import requests as q
@@ -79,7 +80,7 @@ def _read(request: q.AskPersona | q.FixCode | q.WriteHarness, answer: Answer) ->
 def _finding(request: q.AskPersona, text: str, answer: Answer) -> t.FindingWritten:
     source = code_in(text) if request.writes else None
     _uncut(text, source is not None or not request.writes)
-    packages = distributions_of(imported_names(source or ""))
+    packages = distributions_of(required_names(source or ""))
     return t.FindingWritten(
         persona=request.persona, source=source, packages=packages, answer=answer
     )
@@ -90,7 +91,7 @@ def _fixed(text: str, answer: Answer) -> e.CodeWritten:
     _uncut(text, source is not None)
     if source is None:
         raise Unusable("invalid", "it has no fenced block of Python that parses")
-    packages = distributions_of(imported_names(source))
+    packages = distributions_of(required_names(source))
     return e.CodeWritten(source=source, packages=packages, answer=answer)
 
 
@@ -102,7 +103,7 @@ def _harness(request: q.WriteHarness, text: str, answer: Answer) -> e.Event:
     source = as_test(source)
     if reasons := problems(request.source, source):
         return t.HarnessRefused(reasons=reasons, answer=answer)
-    packages = distributions_of(imported_names(source))
+    packages = distributions_of(required_names(source))
     return t.HarnessWritten(source=source, packages=packages, answer=answer)
 
 

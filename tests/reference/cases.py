@@ -62,8 +62,9 @@ def _verdict(case: dict[str, Any], found: Result | ValueError, differences: list
         return "same"
     ended = isinstance(found, Result) and found.success
     replayed = not isinstance(found, Result) or replay(found.store, found.session).identical
-    as_well = ended or not case["result"].get("success")
-    meant = case["tags"] or case["id"] in BY_DESIGN
+    their_success = bool(case["result"].get("success"))
+    as_well = ended or not their_success
+    meant = case["tags"] or case["id"] in BY_DESIGN or ended > their_success
     return "better" if meant and as_well and replayed else "worse"
 
 
@@ -163,18 +164,21 @@ def _sha(text: str | None) -> str | None:
     return None if text is None else hashlib.sha256(text.strip().encode()).hexdigest()[:12]
 
 
+def functions_of(tests: str) -> set[str]:
+    """Return the functions of a test file that are tests; classes and their methods left out."""
+    return {test.id for test in defined_tests(tests) if "::" not in test.id}
+
+
 def _names(tests: str | None) -> set[str] | None:
-    return None if tests is None else {test.id.split("::")[0] for test in defined_tests(tests)}
+    return None if tests is None else functions_of(tests)
 
 
 def _their_names(case: dict[str, Any]) -> set[str] | None:
     if case["result"]["tests_sha"] is None:
         return None
-    functions = [entry["functions"] for entry in case["trace"] if "functions" in entry]
-    out = [
-        entry["out"]["functions"] for entry in case["trace"] if "functions" in entry.get("out", {})
-    ]
-    return {name for name in [*functions, *out][-1] if name.lower().startswith("test")}
+    made = [part for entry in case["trace"] for part in (entry, entry.get("out") or {})]
+    functions = [part["functions"] for part in made if "functions" in part]
+    return {name for name in functions[-1] if name.startswith("test")}
 
 
 def _calls(case: dict[str, Any], llm: CaseLlm) -> list[str]:

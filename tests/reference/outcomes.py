@@ -8,7 +8,7 @@ from typing import Any
 from codetape.adapters.sandbox.fake import with_script
 from codetape.adapters.sandbox.podman.failures import explain
 from codetape.engine.ports import SandboxBroken
-from codetape.states.failures import base_id
+from codetape.states.failures import base_id, plain_id
 from codetape.states.python_source import defined_tests
 from codetape.states.values import (
     BuildFailure,
@@ -26,7 +26,16 @@ from codetape.states.values import (
 _SECTION = re.compile(r"^_{5,} (.+?) _{5,}$", re.MULTILINE)
 _FRAME = re.compile(r"^(\S+\.py):(\d+)(?:: in (\S+))?$", re.MULTILINE)
 _RAISED = re.compile(r"^E {3}(\w+): ?(.*)$", re.MULTILINE)
+_PHASE = re.compile(r"^ERROR at (?:setup|teardown) of ")
+_MISSING = re.compile(r"Unable to locate package '?([\w.+-]+)")
 _MODULE = re.compile(r"No module named '([^']+)'")
+
+
+def is_of_another_build(item: dict[str, Any], spec: ImageSpec) -> bool:
+    """True if an item misses a system package that this image does not ask for."""
+    named = _MISSING.findall(item.get("backend_error", ""))
+    named += [item["invalid_package"]] if "invalid_package" in item else []
+    return bool(named) and not set(named) & set(spec.system_packages)
 
 
 def build_outcome(item: dict[str, Any], spec: ImageSpec, number: int) -> ImageRef | BuildFailure:
@@ -79,7 +88,12 @@ def _defined(spec: RunSpec) -> tuple[str, ...]:
 def _sections(output: str) -> list[tuple[str, str]]:
     """Return the titled sections of pytest's output and their texts."""
     parts = _SECTION.split(output)
-    return list(zip(parts[1::2], parts[2::2], strict=True))
+    return list(zip(map(_titled, parts[1::2]), parts[2::2], strict=True))
+
+
+def _titled(title: str) -> str:
+    """Return the id of the test that a section is of; other titles stay."""
+    return title if title.startswith("ERROR collecting") else plain_id(_PHASE.sub("", title))
 
 
 def _problem(text: str) -> Problem:

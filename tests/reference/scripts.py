@@ -20,7 +20,7 @@ from codetape.states.values import (
     RunSpec,
     Usage,
 )
-from tests.reference.outcomes import build_outcome, run_outcome
+from tests.reference.outcomes import build_outcome, is_of_another_build, run_outcome
 
 CODE = "def add(a, b):\n    return a + b"
 TESTS = """import pytest
@@ -169,7 +169,10 @@ class CaseSandbox:
             self._checked = True
             return ImageRef(ref="base", spec_key=spec.key, python="3.11")
         self.builds.append(spec)
-        outcome = build_outcome(self._script.next("build_image"), spec, self._built + 1)
+        item = self._script.next("build_image")
+        while is_of_another_build(item, spec):
+            item = self._script.next("build_image")
+        outcome = build_outcome(item, spec, self._built + 1)
         self._built += isinstance(outcome, ImageRef)
         return outcome
 

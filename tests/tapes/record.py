@@ -29,7 +29,6 @@ from codetape.states.values import Answer, BuildFailure, CallFailure, SandboxFai
 from tests.support.sessions import FIX, JOB, PLAN, RIGHT, TESTS, WRONG, engine
 
 QUIET = JOB.model_copy(update={"plan": False, "sandbox_retries": 1})
-OTHER = {"code": "def add(a, b):\n    return b - a\n"}
 FAILS = failed({"test_add": ("AssertionError", "assert -1 == 3")})
 NO_SUCH = BuildFailure(cause="unknown_package", message="no such thing", packages=("numpyy",))
 HELD = BuildFailure(cause="undecided_package", message="It is two days old.", packages=("numpy",))
@@ -148,11 +147,12 @@ def held_package(made: Recording, id: str) -> None:
 
 
 def stuck(made: Recording, id: str) -> None:
+    """One repair of the test changes something; then neither code nor test does."""
     script: dict[str, Sequence[Any]] = {
-        "code": [WRONG, OTHER, WRONG, OTHER],
+        "code": [WRONG, WRONG, WRONG],
         "tests": [TESTS],
-        "diagnosis": [says("logic")] * 4,
-        "patch_tests": [patch(n) for n in (3, 4, 5)],
+        "diagnosis": [says("logic")] * 2,
+        "patch_tests": [patch(3), *[{"patches": []}] * 3],
     }
     job = QUIET.model_copy(update={"max_iterations": 9})
     made.run(id, script, job=job, runs=[FAILS] * 9)

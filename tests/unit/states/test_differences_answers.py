@@ -44,6 +44,9 @@ def test_w24_w25_w36_what_is_no_code_is_never_built(text: str | None, finish: st
     assert driven.session.code is None
     assert driven.wanted(r.WriteCode)
     driven.says({}, text=text, finish_reason=finish)
+    assert (driven.session.code, driven.session.attempts) == (None, 1)
+    while not driven.session.done:
+        driven.says({}, text=text, finish_reason=finish)
     assert driven.session.ending is not None
     assert driven.session.ending.failure is FailureClass.MODEL
 
@@ -58,7 +61,7 @@ def test_w27_w28_w49_failed_calls_are_made_again_and_cost_no_attempt() -> None:
     driven = Driven(JOB.model_copy(update={"plan": True}))
     for _ in range(JOB.call_retries):
         driven.call_fails()
-        assert AUTOCODER.delay(driven.session) > 0
+        assert AUTOCODER.delay(driven.session, driven.wanted(r.WritePlan)) > 0
     assert driven.wanted(r.WritePlan)
     assert driven.session.attempts == 0
     assert driven.call_fails().session.ending is not None

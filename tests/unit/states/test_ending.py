@@ -85,8 +85,9 @@ def test_a_model_that_gives_no_answer() -> None:
 
 
 def test_a_model_whose_answers_cannot_be_used() -> None:
-    driven = Driven().says("no").says("never")
-    reason = "the code answer could not be used: the answer is not JSON"
+    driven = Driven(JOB.model_copy(update={"max_iterations": 1})).says("no").says("never")
+    last = "the code answer could not be used: the answer is not JSON"
+    reason = f"one attempt is spent. Last: {last}"
     assert ended(driven) == (FailureClass.MODEL, reason)
 
 

@@ -22,8 +22,10 @@ from codetape.states import (
     fixes,
     joining,
     json_text,
+    newer_syntax,
     patching,
     python_source,
+    required_imports,
     texts,
     weakening,
 )
@@ -83,6 +85,11 @@ RULES: dict[Callable[..., Any], Callable[[str], Any]] = {
     python_source.compile_error: python_source.compile_error,
     python_source.imported_names: python_source.imported_names,
     python_source.imports_of: python_source.imports_of,
+    python_source.imports_at_sight: python_source.imports_at_sight,
+    python_source.is_broken: python_source.is_broken,
+    newer_syntax.in_older_words: newer_syntax.in_older_words,
+    newer_syntax.may_be_newer: newer_syntax.may_be_newer,
+    required_imports.required_names: required_imports.required_names,
     python_source.defined_tests: python_source.defined_tests,
     python_source.shadowed_tests: python_source.shadowed_tests,
     python_source.defined_names: python_source.defined_names,
@@ -95,7 +102,7 @@ RULES: dict[Callable[..., Any], Callable[[str], Any]] = {
     expected_tests.may_define_tests: expected_tests.may_define_tests,
     code_text.python_code: code_text.python_code,
     code_text.find_code: code_text.find_code,
-    code_text.is_broken: code_text.is_broken,
+    code_text.is_broken_code: code_text.is_broken_code,
     code_text.later_version: lambda text: code_text.later_version(text, PLAIN, bool),
     joining.imports_any: lambda text: joining.imports_any(text, ["a", "os"]),
     joining.joined: _joined,
@@ -135,6 +142,8 @@ RULES: dict[Callable[..., Any], Callable[[str], Any]] = {
 OF_TREES = frozenset(
     {
         "levels",
+        "all_blocks",
+        "imports_in",
         "is_fixture",
         "same_heads",
         "cases",
@@ -149,6 +158,7 @@ OF_TREES = frozenset(
 HOMES: tuple[ModuleType, ...] = (
     *(python_source, expected_tests, fences, code_text, joining, elisions, json_text, channels),
     *(answers, texts, fixes, harness, patching, weakening),
+    *(newer_syntax, required_imports),
 )
 
 

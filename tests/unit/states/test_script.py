@@ -276,6 +276,8 @@ def test_another_failure_of_the_script_is_repaired_anew() -> None:
 def test_no_test_is_blamed_for_the_script() -> None:
     driven = fails(begun(), ScriptRun(exit_status=3))
     driven = fails(driven.says(CODES[1]), ScriptRun(exit_status=3))
+    assert driven.state is State.NEEDS_CODE
+    driven = driven.says(CODES[1])
     assert driven.session.ending
     assert driven.session.ending.failure is FailureClass.STUCK
     (failure,) = driven.session.failures

@@ -243,8 +243,8 @@ def test_what_no_retry_can_help_is_not_tried_again() -> None:
     assert driven.state is State.DONE
 
 
-def test_a_bad_answer_is_shown_once_with_its_fault_and_the_second_one_ends_it() -> None:
-    driven = Driven().says('{"code": "def add(:"}')
+def test_a_bad_answer_is_shown_once_with_its_fault_and_the_second_one_costs_an_attempt() -> None:
+    driven = Driven(job(max_iterations=1)).says('{"code": "def add(:"}')
     assert "code: it does not parse" in driven.prompt
     assert '{"code": "def add(:"}' in driven.prompt
     driven.says('{"code": 1}')
@@ -280,9 +280,14 @@ def failing(times: int, seed: int = 0, seq: int = 3, after: float | None = None)
     return replace(session, call_failures=times, call_failure=failure)
 
 
+def waiting(session: Session) -> float:
+    """The seconds before the next call to a model."""
+    return delay(session, Driven().wanted(r.WriteCode))
+
+
 def test_nothing_waits_before_the_first_call() -> None:
-    assert delay(Session(id="s")) == 0.0
-    assert delay(Driven().call_fails().says(RIGHT).session) == 0.0
+    assert waiting(Session(id="s")) == 0.0
+    assert waiting(Driven().call_fails().says(RIGHT).session) == 0.0
 
 
 @given(st.integers(1, 5000), st.integers(), st.integers(0, 10**6))
@@ -290,21 +295,21 @@ def test_waits_double_up_to_the_longest_with_a_jitter_of_a_quarter(
     times: int, seed: int, seq: int
 ) -> None:
     longest = min(2.0 ** min(times - 1, 20), LONGEST_DELAY)
-    waits = delay(failing(times, seed, seq))
+    waits = waiting(failing(times, seed, seq))
     assert 0.75 * longest <= waits <= longest
-    assert waits == delay(failing(times, seed, seq))
+    assert waits == waiting(failing(times, seed, seq))
 
 
 def test_sessions_and_seeds_wait_differently() -> None:
-    assert len({delay(failing(4, seed)) for seed in range(20)}) > 10
-    assert len({delay(failing(4, seq=seq)) for seq in range(20)}) > 10
+    assert len({waiting(failing(4, seed)) for seed in range(20)}) > 10
+    assert len({waiting(failing(4, seq=seq)) for seq in range(20)}) > 10
 
 
 @pytest.mark.parametrize("after", [0.5, 90.0])
 def test_what_the_provider_asks_for_is_waited(after: float) -> None:
-    assert delay(failing(3, after=after)) == after
+    assert waiting(failing(3, after=after)) == after
 
 
 def test_a_provider_can_make_nobody_wait_for_ever_nor_ask_without_a_pause() -> None:
-    assert delay(failing(1, after=1e9)) == LONGEST_ASKED
-    assert delay(failing(3, after=0.0)) == delay(failing(3))
+    assert waiting(failing(1, after=1e9)) == LONGEST_ASKED
+    assert waiting(failing(3, after=0.0)) == waiting(failing(3))

@@ -53,9 +53,16 @@ def repairing(of: Any, verdict: Any, rounds: int = 1, facts: Session = READY) ->
     return replace(facts, repair=Repair(of, rounds=rounds, verdict=verdict))
 
 
-def built(cause: str, broken: int = 0) -> Session:
+def built(cause: str) -> Session:
     failure = BuildFailure.model_validate({"cause": cause, "message": "no"})
-    return replace(TESTED, build_failure=failure, broken=broken)
+    return replace(TESTED, build_failure=failure)
+
+
+def rejected(facts: Session, patched: tuple[str, ...] = (), test: str = "test_x") -> Session:
+    """Test `test` is to be repaired, and the second answer in a row was unusable."""
+    failures = (failing(TEST).failures[0].model_copy(update={"test_id": test}),)
+    repair = Repair("tests", patched=patched)
+    return replace(facts, failures=failures, repair=repair, rejections=2)
 
 
 def called(retryable: bool, times: int = 1) -> Session:
@@ -122,9 +129,8 @@ WALKS: list[Walk] = [
     ("packages_held", TESTS_S, WRITTEN, TESTS_S),
     ("packages_held", REBUILD, TESTED, REBUILD),
     *(("build_failed", state, built("conflict"), CODE_S) for state in (TESTS_S, REBUILD)),
-    *(("build_failed", state, built("download", 1), state) for state in (TESTS_S, REBUILD)),
-    *(("build_failed", state, built("download", 2), DONE) for state in (TESTS_S, REBUILD)),
-    *(("build_failed", state, built("disk", 1), DONE) for state in (TESTS_S, REBUILD)),
+    *(("build_failed", state, built("download"), state) for state in (TESTS_S, REBUILD)),
+    *(("build_failed", state, built("disk"), DONE) for state in (TESTS_S, REBUILD)),
     ("tests_passed", TESTING, READY, DONE),
     ("tests_failed", TESTING, failing(LOGIC), DIAGNOSING),
     ("script_failed", TESTING, failing(LOGIC), DIAGNOSING),
@@ -156,10 +162,12 @@ WALKS: list[Walk] = [
         ("answer_rejected", state, replace(READY, rejections=1), state)
         for state in (CODE_S, TESTS_S, DIAGNOSING)
     ),
-    *(
-        ("answer_rejected", state, replace(READY, rejections=2), DONE)
-        for state in (CODE_S, TESTS_S)
-    ),
+    ("answer_rejected", CODE_S, replace(READY, rejections=2), CODE_S),
+    ("answer_rejected", TESTS_S, replace(WRITTEN, rejections=2), TESTS_S),
+    ("answer_rejected", TESTS_S, rejected(READY, test="test_y"), TESTS_S),
+    ("answer_rejected", TESTS_S, rejected(READY), RECLASSIFY),
+    ("answer_rejected", TESTS_S, rejected(STALE, ("test_z",)), REBUILD),
+    ("answer_rejected", TESTS_S, rejected(READY, ("test_z",)), TESTING),
     ("answer_rejected", DIAGNOSING, replace(READY, rejections=2), RECLASSIFY),
     ("answer_rejected", TESTS_S, replace(weak(TEST), rejections=1), TESTS_S),
     ("answer_rejected", TESTS_S, replace(weak(TEST), rejections=2), TESTING),
@@ -261,12 +269,12 @@ def test_a_guard_that_fails_leaves_the_machine_as_it_was() -> None:
     ("rows", "words"),
     [
         ([Row("go", DONE, CODE_S)], "Done is the end"),
-        ([Row("go", CODE_S, DONE, (guards.stuck,))], "must have no guard"),
+        ([Row("go", CODE_S, DONE, (guards.code_due,))], "must have no guard"),
         ([Row("go", CODE_S, DONE), Row("go", CODE_S, TESTS_S)], "after the one without guards"),
         ([Row("go", cast(Any, "Foo"), DONE)], "'Foo' is no State"),
         ([Row("go", CODE_S, cast(Any, "Foo"))], "'Foo' is no State"),
-        ([Row("go", CODE_S, DONE, cast(Any, guards.stuck))], r"go: guards are a tuple"),
-        ([Row("go", CODE_S, DONE, cast(Any, ("stuck",)))], "'stuck' is no function"),
+        ([Row("go", CODE_S, DONE, cast(Any, guards.code_due))], r"go: guards are a tuple"),
+        ([Row("go", CODE_S, DONE, cast(Any, ("code_due",)))], "'code_due' is no function"),
     ],
 )
 def test_a_table_that_breaks_the_rules_is_refused(rows: list[Row], words: str) -> None:
