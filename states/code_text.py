@@ -157,7 +157,9 @@ def _after_words(text: str) -> str:
     if begin is None or _MARKUP.search(text[: begin.start()]):
         return ""
     code = text[begin.start() :]
-    return code if defined_names(code) and not _is_word(parsed(code).body[-1]) else ""
+    if syntax_error(code) is not None or not defined_names(code):
+        return ""
+    return "" if _is_word(parsed(code).body[-1]) else code
 
 
 def _is_word(statement: ast.stmt) -> bool:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codetape.states.python_source import parsed
+from codetape.states.python_source import parsed, syntax_error
 
 _DOTS = r"(?:\.{3}|\u2026)"
 _PART = (
@@ -35,6 +35,8 @@ _TO_DO = re.compile(r"(?i)#\W*(?:todo|fixme|(?:add |put |write )?your \w+|implem
 
 def left_out(source: str) -> str:
     """Return where code that parses leaves out a part of itself, or an empty text."""
+    if syntax_error(source) is not None:
+        return ""
     texts = set(_lines_of_texts(source))
     for number, line in enumerate(source.split("\n"), 1):
         remark = line.strip()

@@ -14,7 +14,7 @@ from codetape.states.classify import limit_problem
 from codetape.states.failures import SCRIPT, Failure
 from codetape.states.job import Job
 from codetape.states.outputs import is_read, misfit
-from codetape.states.python_source import imported_names, parsed
+from codetape.states.python_source import imported_names, parsed, syntax_error
 from codetape.states.values import (
     FailureClass,
     Problem,
@@ -68,7 +68,7 @@ def with_script(job: Job, spec: RunSpec) -> RunSpec:
 
 def needs_tests(source: str) -> bool:
     """True for a solution that names the file of its tests, which is gone when a caller runs it."""
-    if TESTS not in source:
+    if TESTS not in source or syntax_error(source) is not None:
         return False
     if any(name.partition(".")[0] == TESTS for name in imported_names(source)):
         return True
