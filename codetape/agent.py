@@ -49,26 +49,27 @@ class AutoCoderAgent:
     "override" runs and keeps anew, "disable" does neither. `lessons` says whether a session is told
     what earlier ones with similar requests taught, and the store keeps what it teaches itself.
 
-    Arguments are checked when a session starts; ValueError names the one that is wrong.
+    Arguments are checked when a session starts; ValueError names the one that is wrong. None stands for
+    the default.
     """
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
     fallback_models: Iterable[str] = ()
     name: str = "auto-coder"
-    system_prompt: str = ""
+    system_prompt: str | None = ""
     api_key: str | None = None
     api_base: str | None = None
     litellm_params: Mapping[str, Any] = field(default_factory=dict)
     base_packages: Iterable[str] = ()
-    resources: Resources = field(default_factory=Resources)
-    image_config: ImageConfig = field(default_factory=ImageConfig)
+    resources: Resources | None = field(default_factory=Resources)
+    image_config: ImageConfig | None = field(default_factory=ImageConfig)
     max_iterations: int = 10
     max_sample_rows: int = 100
     skip_tests: bool = False
     network_access: bool = False
     sandbox_retries: int = 1
-    timeout: float = 120.0
+    timeout: float | None = 120.0
     env_vars: Mapping[str, str] = field(default_factory=dict)
     secrets: Iterable[Secret | str] = ()
     package_policy: str | Policy = "known"
@@ -186,7 +187,9 @@ class AutoCoderAgent:
             name=check.name(self.name),
             models=check.kinds("models", self.models),
             cache=check.one_of("cache", self.cache, check.CACHES),
-            system_prompt=shapes.text("system_prompt", self.system_prompt),
+            system_prompt=shapes.text(
+                "system_prompt", "" if self.system_prompt is None else self.system_prompt
+            ),
             schema_text=shapes.text("schema", "" if schema is None else schema),
             constraints=shapes.texts("constraints", constraints),
             inputs=check.declared("inputs", inputs),

@@ -8,7 +8,8 @@ from typing import Any
 from codetape import composition, secrecy, shapes, validation
 from codetape.engine.ports import Clock, EventStore, Ids, Llm, Sandbox
 from codetape.states.job import Job
-from codetape.values import ImageConfig
+from codetape.states.values import Limits
+from codetape.values import ImageConfig, Resources
 
 
 def shared(who: Any) -> dict[str, Any]:
@@ -72,7 +73,10 @@ def _models(who: Any) -> dict[str, Any]:
 
 
 def _image(who: Any) -> dict[str, Any]:
-    check, config = validation, shapes.instance("image_config", who.image_config, ImageConfig)
+    check, config = (
+        validation,
+        shapes.instance("image_config", _or(who.image_config, ImageConfig()), ImageConfig),
+    )
     return {
         "base_packages": check.base_packages(who.base_packages),
         "package_policy": _policy(who.package_policy),
@@ -91,11 +95,16 @@ def _policy(given: Any) -> str:
     return name
 
 
+def _or(given: Any, default: Any) -> Any:
+    """Return the default where None was given."""
+    return default if given is None else given
+
+
 def _runs(who: Any) -> dict[str, Any]:
     check = validation
     return {
         "sandbox": sandbox_name(who),
-        "limits": check.limits(who.resources, who.timeout),
+        "limits": check.limits(_or(who.resources, Resources()), _or(who.timeout, Limits().seconds)),
         "network_access": who.network_access,
         "sandbox_retries": shapes.whole("sandbox_retries", who.sandbox_retries, 0),
         "environment": check.variables("env_vars", who.env_vars),

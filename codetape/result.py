@@ -259,24 +259,39 @@ class Result:
 
     @both
     async def run(
-        self, /, *, output_dir: str | Path | None = None, overwrite: bool = False, **inputs: Any
+        self,
+        /,
+        *,
+        output_dir: str | Path | None = None,
+        overwrite: bool = False,
+        unverified: bool = False,
+        **inputs: Any,
     ) -> Any:
         """Run the solution in its sandbox and return its declared outputs, typed.
 
         An input that is not given takes its sample. One output comes back as itself, several as a
         named tuple. Files are put into `output_dir` (default: a new folder), where files of their
-        names are replaced with `overwrite` alone. Raises ValueError for a wrong input and for a file
-        that is there already, NotGranted for what a session that was opened elsewhere may not do
-        here (see `load`), RunFailed if the code failed.
+        names are replaced with `overwrite` alone. Code that has not passed its tests is run only if it
+        may be `unverified`. Raises ValueError for that, for a wrong input, and for a file that is
+        there already, NotGranted for what a session that was opened elsewhere may not do here (see
+        `load`), RunFailed if the code failed.
         """
-        values, _ = await self.run_outcome.aio(output_dir=output_dir, overwrite=overwrite, **inputs)
+        how: dict[str, Any] = {"output_dir": output_dir, "overwrite": overwrite}
+        values, _ = await self.run_outcome.aio(unverified=unverified, **how, **inputs)
         return values
 
     @both
     async def run_outcome(
-        self, /, *, output_dir: str | Path | None = None, overwrite: bool = False, **inputs: Any
+        self,
+        /,
+        *,
+        output_dir: str | Path | None = None,
+        overwrite: bool = False,
+        unverified: bool = False,
+        **inputs: Any,
     ) -> tuple[Any, RunOutcome]:
         """Like `run`, with the facts of the run beside the outputs."""
+        self._refuse_unverified(unverified)
         acts: tuple[Act, ...] = ("sandbox",) if isinstance(self.sandbox, str) else ("run",)
         given, job = self.authority or Authority(), self.on_tape or self.folded.job
         uses = _reading(job, inputs)
@@ -290,6 +305,13 @@ class Result:
             allowed=allowed_anyway(self.store, self.folded, given, self.on_tape),
             foreign=not ours,
         )
+
+    def _refuse_unverified(self, unverified: bool) -> None:
+        if not (self.success or unverified or self.folded.code is None):
+            raise ValueError(
+                f"the code of session {self.session} has not passed its tests ({self.error}); "
+                "it runs only with unverified=True (--unverified)"
+            )
 
     def save(self, folder: str | Path) -> tuple[Path, ...]:
         """Write a folder that works without codetape: the code, its tests, requirements.txt, a
@@ -306,13 +328,17 @@ class Result:
         secrets: Iterable[Secret | str] | None = None,
         resources: Resources | None = None,
         cache: str | None = None,
+        unverified: bool = False,
     ) -> Task:
         """Return the solution as a function of its inputs; `retries` repeats a failed run.
+
+        Code that has not passed its tests is taken only if it may be `unverified`.
 
         The others replace what the session ran with: `timeout` in seconds, `env_vars` beside those of
         the session, the names of `secrets`, limits, and whether equal runs come from the cache.
         Raises ValueError, which names the argument that is wrong.
         """
+        self._refuse_unverified(unverified)
         check, job = validation, self.folded.job
         changes = {
             "limits": check.other_limits(job.limits, resources, timeout),
@@ -324,7 +350,7 @@ class Result:
         folded = dataclasses.replace(self.folded, job=job.model_copy(update=changes))
         result = dataclasses.replace(self, folded=folded, on_tape=self.on_tape or job)
         named = job.name if name is None else shapes.text("name", name)
-        return Task(name=named, result=result, retries=again)
+        return Task(name=named, result=result, retries=again, unverified=unverified)
 
 
 def _reading(job: Job, given: Mapping[str, Any]) -> Job:

@@ -46,7 +46,9 @@ LANE_NAMES = ("orchestrator", "coder")
 TOOL_KINDS = ("fix_crash", "fix_logic", "harness")
 """The kinds of calls of the tool maker, personas aside."""
 
-RESERVED = frozenset({"help", "h", "solution", "test_solution", "output_dir", "overwrite"})
+RESERVED = frozenset(
+    {"help", "h", "solution", "test_solution", "output_dir", "overwrite", "unverified"}
+)
 """Names that an option, a file in the sandbox, or an argument of `run` has already."""
 
 

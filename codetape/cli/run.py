@@ -28,6 +28,7 @@ HEAD_LINES, HEAD_BYTES = 12, 4096
 @click.argument("session", required=False, metavar="SESSION")
 @click.option("--output-dir", metavar="DIR", help="Where files go.  [default: a new folder]")
 @click.option("--overwrite", is_flag=True, help="Replace what lies in DIR under an output's name.")
+@click.option("--unverified", is_flag=True, help="Run code that has not passed its tests, too.")
 @allow_option
 @store_option
 @click.option("-h", "--help", "asked", is_flag=True, help="Show this, and the session's inputs.")
@@ -40,6 +41,7 @@ def command(
     allow: tuple[str, ...],
     *,
     overwrite: bool,
+    unverified: bool,
     asked: bool,
 ) -> int:
     """Run the newest code of a session in its sandbox.
@@ -68,16 +70,17 @@ def command(
         if asked:
             _show_inputs(screen(), result)
         else:
-            show_outputs(screen(), result, _run(ctx, result, output_dir, overwrite=overwrite))
+            how = {"overwrite": overwrite, "unverified": unverified}
+            show_outputs(screen(), result, _run(ctx, result, output_dir, how))
     return PASSED
 
 
-def _run(ctx: click.Context, result: Result, output_dir: str | None, *, overwrite: bool) -> Any:
+def _run(ctx: click.Context, result: Result, output_dir: str | None, how: dict[str, bool]) -> Any:
     from codetape.authority import NotGranted
 
-    inputs = dict(_given(ctx.args, list(result.declared_inputs)))
+    given: dict[str, Any] = {**how, **dict(_given(ctx.args, list(result.declared_inputs)))}
     try:
-        return result.run(output_dir=output_dir, overwrite=overwrite, **inputs)
+        return result.run(output_dir=output_dir, **given)
     except NotGranted:
         raise
     except ValueError as error:
