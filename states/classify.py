@@ -93,9 +93,9 @@ def missing_module(problem: Problem, imports: tuple[str, ...]) -> str | None:
     """Return the imported module that is not installed, or None."""
     if problem.type != "ModuleNotFoundError" or not problem.module:
         return None
-    root = problem.module.partition(".")[0]
-    imported = any(name.partition(".")[0] == root for name in imports)
-    return problem.module if imported and packages.distribution_of(problem.module) else None
+    missing = packages.distribution_of(problem.module)
+    imported = any(packages.same_package(name, problem.module) for name in imports)
+    return problem.module if imported and missing else None
 
 
 def _collection_verdict(problem: Problem) -> Verdict:

@@ -10,9 +10,17 @@ from collections.abc import Iterable
 from typing import Literal, get_args
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from codetape.states.distributions import DECOYS, DISTRIBUTIONS, GENERIC, NAMESPACES
+from codetape.states.distributions import (
+    DECOYS,
+    DISTRIBUTIONS,
+    GENERIC,
+    NAMESPACES,
+    NO_NAMES,
+    PROVIDERS,
+)
 from codetape.states.stdlib import STDLIB
 
 LOCAL = frozenset({"solution", "test_solution", "conftest", "__main__"})
@@ -45,18 +53,51 @@ def distribution_of(dotted: str) -> str | None:
     return None if root in NAMESPACES else canonicalize_name(root)
 
 
+def same_package(one: str, other: str) -> bool:
+    """Whether two imports are of one package: below a namespace, of one distribution."""
+    root = one.partition(".")[0]
+    if root != other.partition(".")[0]:
+        return False
+    return root not in NAMESPACES or distribution_of(one) == distribution_of(other)
+
+
 def distributions_of(imports: Iterable[str]) -> tuple[str, ...]:
     """Return the distributions of many imports, sorted, each once."""
     found = {name for dotted in imports if (name := distribution_of(dotted))}
     return tuple(sorted(found))
 
 
+def not_provided(imports: Iterable[str], listed: Iterable[str]) -> tuple[str, ...]:
+    """Return the distributions of imports that no listed one provides already, sorted.
+
+    An import may have several: PyJWT is listed for `jwt`, and a distribution called jwt is another.
+    """
+    names = {name_of(required) for required in listed}
+    left = (dotted for dotted in imports if not names.intersection(_providers(dotted)))
+    return distributions_of(left)
+
+
+def _providers(dotted: str) -> tuple[str, ...]:
+    root = dotted.partition(".")[0]
+    plain = canonicalize_name(root) if _DISTRIBUTION.match(root) else root
+    forms = ("{}", "py{}", "python-{}", "{}-python", "{}-py", "{}-binary", "{}-cpu", "{}-gpu")
+    usual = () if root in NAMESPACES else tuple(form.format(plain) for form in forms)
+    if known := PROVIDERS.get(root):
+        return known
+    return (distribution_of(dotted) or plain, *usual)
+
+
 def not_in_library(names: Iterable[str]) -> list[str]:
-    """Leave out what a model lists by mistake: modules of the standard library.
+    """Leave out what a model lists by mistake: modules of the standard library, and words for none.
 
     A few have namesakes among the distributions; one that is listed with a version is kept.
     """
-    return [name for name in names if name.strip().lower().partition(".")[0] not in STDLIB]
+    plain = {name: name.strip().strip(".()").lower() for name in names}
+    return [
+        name
+        for name, word in plain.items()
+        if word not in NO_NAMES and word.partition(".")[0] not in STDLIB
+    ]
 
 
 def requirement(text: str) -> str:
@@ -103,10 +144,23 @@ def name_of(required: str) -> str:
 
 
 def merged(requirements: Iterable[str]) -> tuple[str, ...]:
-    """Return each distribution once, sorted; the first one that names a version is kept."""
-    chosen: dict[str, str] = {}
+    """Return each distribution once, sorted, with all extras and all versions that are asked for.
+
+    What cannot be had together reaches the resolver as it is, which then names both sides.
+    """
+    asked: dict[str, list[str]] = {}
     for required in requirements:
-        name = name_of(required)
-        if name not in chosen or chosen[name] == name:
-            chosen[name] = required
-    return tuple(chosen[name] for name in sorted(chosen))
+        asked.setdefault(name_of(required), []).append(required)
+    return tuple(_together(name, asked[name]) for name in sorted(asked))
+
+
+def _together(name: str, asked: list[str]) -> str:
+    if len(set(asked)) == 1:
+        return asked[0]
+    try:
+        parsed = [Requirement(required) for required in asked]
+        versions = SpecifierSet(",".join(str(one.specifier) for one in parsed if one.specifier))
+    except (InvalidRequirement, InvalidSpecifier):  # a tape may hold any text
+        return asked[0]
+    extras = sorted({extra for one in parsed for extra in one.extras})
+    return f"{name}[{','.join(extras)}]{versions}" if extras else f"{name}{versions}"

@@ -46,6 +46,7 @@ from codetape.states.packages import (
     merged,
     name_of,
     not_in_library,
+    not_provided,
     requirement,
     system_package,
 )
@@ -179,7 +180,7 @@ def _code(_: r.WriteCode, answer: Answer) -> e.Event:
     system = _each(system_package, shape.system_packages, "system_packages")
     return e.CodeWritten(
         source=source,
-        packages=merged((*listed, *distributions_of(required_names(source)))),
+        packages=merged((*listed, *not_provided(required_names(source), listed))),
         system_packages=tuple(sorted(set(system))),
         answer=answer,
         repairs=shape.repairs + repairs,
