@@ -11,7 +11,7 @@ import contextlib
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codetape.adapters.sandbox import kernel, runner
@@ -37,7 +37,17 @@ ALLOW = (
 ALWAYS = ("/etc/ld.so.cache", "/etc/alternatives")
 FOR_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki",
                "/etc/ca-certificates")  # fmt: skip
-PASSWD = f"nobody:x:{NOBODY}:{NOBODY}:nobody:/tmp:/usr/sbin/nologin\n"
+HOST = "codetape"
+ETC = {
+    "passwd": f"nobody:x:{NOBODY}:{NOBODY}:nobody:/tmp:/usr/sbin/nologin\n",
+    "group": f"nogroup:x:{NOBODY}:\n",
+    "hosts": f"127.0.0.1 localhost {HOST}\n::1 localhost ip6-localhost\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\n",
+}
+"""Files of /etc by which code finds its user, its group and its host."""
+
+OF_THE_MACHINE = ("services", "protocols")
+"""Files of /etc that are the same everywhere, and shown where they are."""
 
 
 class BubblewrapSandbox(LocalSandbox):
@@ -180,7 +190,7 @@ def _become(number: int | None) -> tuple[str, ...]:
 
 def _namespaces(*, network: bool) -> list[str]:
     options = ["--unshare-user", "--disable-userns", "--unshare-ipc", "--unshare-pid"]
-    options += ["--unshare-uts", "--unshare-cgroup-try", "--hostname", "codetape"]
+    options += ["--unshare-uts", "--unshare-cgroup-try", "--hostname", HOST]
     options += ["--uid", str(NOBODY), "--gid", str(NOBODY), "--die-with-parent", "--new-session"]
     return options if network else [*options, "--unshare-net"]
 
@@ -213,15 +223,13 @@ def _filter() -> int | None:
 def _options(run: Run, prefix: Path, variables: dict[str, str]) -> list[str]:
     """Return the options of bwrap for one run."""
     network = run.spec.network
-    passwd = run.folder / "passwd"
-    passwd.write_text(PASSWD)
     options = [*_namespaces(network=network), *_system(network=network), "--clearenv"]
     for name, value in {**base_variables("/opt/environment", "/tmp"), **variables}.items():  # noqa: S108
         options += ["--setenv", name, value]
     if not prefix.is_relative_to("/usr"):
         options += ["--ro-bind", str(prefix), str(prefix)]
     for source, target in (
-        (passwd, "/etc/passwd"),
+        *_etc(run, network=network),
         (run.environment, "/opt/environment"),
         (run.folder / runner.FILE, f"/opt/codetape/{runner.FILE}"),
         (run.inputs, "/var/inputs"),
@@ -232,6 +240,26 @@ def _options(run: Run, prefix: Path, variables: dict[str, str]) -> list[str]:
         options += ["--perms", "1777", "--size", str(TMP), "--tmpfs", folder]
     options += ["--bind", str(run.outputs), "/var/outputs"]
     return [*options, "--remount-ro", "/dev", "--remount-ro", "/"]
+
+
+def _etc(run: Run, *, network: bool) -> Iterator[tuple[Path, str]]:
+    """Write the files of /etc that are our own; with a network, names are found as on the machine."""
+    for name, text in ETC.items():
+        if network and name == "nsswitch.conf":
+            continue
+        file = run.folder / f"etc-{name}"
+        known = _text(Path("/etc/hosts")) if network and name == "hosts" else ""
+        file.write_text(f"{text}{known}")
+        yield file, f"/etc/{name}"
+    for name in OF_THE_MACHINE:
+        if (file := Path("/etc", name)).is_file():
+            yield file, str(file)
+
+
+def _text(file: Path) -> str:
+    with contextlib.suppress(OSError, UnicodeError):
+        return file.read_text()
+    return ""
 
 
 def _kill(process: subprocess.Popen[bytes], info: int, run: Run) -> None:
