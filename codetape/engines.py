@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -31,6 +32,9 @@ from codetape.tapes import find_session
 
 if TYPE_CHECKING:
     from codetape.adapters.sandbox.gate import Policy
+
+LOG = logging.getLogger("codetape")
+"""The progress of sessions, at INFO: silent unless the caller sets a level."""
 
 OnEvent = Callable[[Recorded, Session], None]
 OnEngine = Callable[[Engine], None]
@@ -240,6 +244,8 @@ class Run:
         await self._images.find(session, gate)
 
     def _on_event(self, recorded: Recorded, session: Session) -> None:
+        states = f"{recorded.source} -> {recorded.dest}"
+        LOG.info("%s: event %d, %s, %s", session.id, recorded.seq, recorded.event.name, states)
         if self._images is not None:
             self._images.look(session)
         if self.adapters.on_event:

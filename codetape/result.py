@@ -19,6 +19,7 @@ from codetape.engine.visible import safe
 from codetape.engines import standing
 from codetape.needs import Act
 from codetape.notebook import folded, table
+from codetape.run_log import log_of
 from codetape.running import run_solution
 from codetape.states.changed_tests import changes_since
 from codetape.states.constraints import schemas_of
@@ -135,8 +136,8 @@ class Result:
 
     @property
     def output(self) -> str:
-        """What the last run printed on stdout."""
-        return self.folded.run.stdout if self.folded.run else ""
+        """The log of the last run: each test with its outcome, and what was printed."""
+        return log_of(self.folded.run) if self.folded.run else ""
 
     @property
     def exit_code(self) -> int | None:

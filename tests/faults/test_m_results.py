@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +90,21 @@ def test_j9_none_stands_for_the_default() -> None:
     assert made.success
     assert made.folded.job.limits.seconds == 120.0
     assert made.folded.job.system_prompt == ""
+
+
+def test_j9_the_output_is_the_log_of_the_last_run() -> None:
+    failing = result(passes=False)
+    assert failing.output == "test_add FAILED\n    AssertionError: assert 1 == 3"
+    assert result(passes=True).output == "test_add PASSED"
+
+
+def test_j9_progress_is_logged_and_silent_by_default(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "codetape"):
+        made = result(passes=True)
+    lines = [record.getMessage() for record in caplog.records if record.name == "codetape"]
+    assert len(lines) == len(made.records)
+    assert lines[0].endswith("event 1, session_opened, NeedsCode -> NeedsCode")
+    assert lines[-1].endswith("tests_passed, Testing -> Done")
+    caplog.clear()
+    result(passes=True)
+    assert caplog.records == []
