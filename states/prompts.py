@@ -71,6 +71,8 @@ It does not start the script and does not \
 read /var/inputs or write /var/outputs; files that it needs it makes under tmp_path."""
 """Of sessions whose pass includes no run of the script."""
 
+ELSE = "Change only what the repair takes: all else stays as it is, to the letter."
+
 NO_PLUGINS = """ \
 No plugin of pytest is there: fixtures are those of pytest itself and of the file, and async code is \
 called with asyncio.run."""
@@ -141,7 +143,7 @@ def code(s: Session) -> LlmCall:
         parts.append(titled("Repair these failures", _findings(faults)))
         parts.extend(_present_tests(s))
     parts += [*_history(s), *_insistence(s), *rejected_packages(s)]
-    ask = "Answer with the whole corrected file." if s.code else "Write the file."
+    ask = _whole_file("Answer with the whole corrected file.", s) if s.code else "Write the file."
     return call(s, "code", f"{CONTRACT}\n\n{CODE_ANSWER}", [*parts, ask])
 
 
@@ -154,8 +156,14 @@ def tests(s: Session) -> LlmCall:
         collected = s.run and s.run.report and s.run.report.collected
         title = "Repair these tests" if collected else "These tests could not be run"
         parts.append(titled(title, _findings(faults)))
-    ask = "Answer with the whole corrected test file." if s.tests else "Write the test file."
+    corrected = _whole_file("Answer with the whole corrected test file.", s)
+    ask = corrected if s.tests else "Write the test file."
     return call(s, "tests", _tests_role(s.job), [*parts, *_history(s), ask])
+
+
+def _whole_file(ask: str, s: Session) -> str:
+    """Ask for a repaired file; on tapes from before the script was run, it is asked for as it was."""
+    return f"{ask} {ELSE}" if s.job.script_runs else ask
 
 
 def _tests_role(job: Job) -> str:
