@@ -113,8 +113,8 @@ def test_j9_progress_is_logged_and_silent_by_default(caplog: pytest.LogCaptureFi
 def test_j8_a_repair_is_asked_to_leave_all_else_as_it_is() -> None:
     wrong = {"code": "def add(a, b):\n    return a - b\n"}
     fix = {"test_name": "test_add", "error_type": "logic", "suggested_fix": "Replace `-` with `+`"}
-    diagnosis: dict[str, Any] = {"failures": [fix]}
-    llm = ScriptedLlm({**SCRIPT, "code": [wrong, RIGHT], "diagnosis": [diagnosis]})
+    answers: dict[str, list[Any]] = {"code": [wrong, RIGHT], "diagnosis": [{"failures": [fix]}]}
+    llm = ScriptedLlm({**SCRIPT, **answers})
     agent = AutoCoderAgent(
         model="m", plan=False, llm=llm, sandbox=FakeSandbox(runs=[FAILS]), store=MemoryStore()
     )
