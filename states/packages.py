@@ -80,7 +80,7 @@ def not_provided(imports: Iterable[str], listed: Iterable[str]) -> tuple[str, ..
 def _providers(dotted: str) -> tuple[str, ...]:
     root = dotted.partition(".")[0]
     plain = canonicalize_name(root) if _DISTRIBUTION.match(root) else root
-    forms = ("{}", "py{}", "python-{}", "{}-python", "{}-py", "{}-binary", "{}-cpu", "{}-gpu")
+    forms = ("{}", "python-{}", "{}-binary", "{}-cpu", "{}-gpu")
     usual = () if root in NAMESPACES else tuple(form.format(plain) for form in forms)
     if known := PROVIDERS.get(root):
         return known
