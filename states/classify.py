@@ -94,7 +94,7 @@ def missing_module(problem: Problem, imports: tuple[str, ...]) -> str | None:
     if problem.type != "ModuleNotFoundError" or not problem.module:
         return None
     missing = packages.distribution_of(problem.module)
-    imported = any(packages.same_package(name, problem.module) for name in imports)
+    imported = any(packages.asks_for(name, problem.module) for name in imports)
     return problem.module if imported and missing else None
 
 

@@ -53,12 +53,18 @@ def distribution_of(dotted: str) -> str | None:
     return None if root in NAMESPACES else canonicalize_name(root)
 
 
-def same_package(one: str, other: str) -> bool:
-    """Whether two imports are of one package: below a namespace, of one distribution."""
-    root = one.partition(".")[0]
-    if root != other.partition(".")[0]:
+def asks_for(imported: str, module: str) -> bool:
+    """Whether an import may ask for a module: below a namespace, one that it holds, or that comes
+    with it."""
+    root = imported.partition(".")[0]
+    if root not in NAMESPACES:
+        return root == module.partition(".")[0]
+    if root == imported:
         return False
-    return root not in NAMESPACES or distribution_of(one) == distribution_of(other)
+    return module.startswith(f"{imported}.") or (
+        distribution_of(imported) is not None
+        and distribution_of(imported) == distribution_of(module)
+    )
 
 
 def distributions_of(imports: Iterable[str]) -> tuple[str, ...]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from codetape.states import requests as r
+from codetape.states.null_solutions import KINDS
 from codetape.states.python_source import defined_tests
 from codetape.states.values import (
     BuildFailure,
     Declared,
     ImageRef,
     ImageSpec,
+    NullRun,
     Outcome,
     OutputFile,
     RunOutcome,
@@ -66,7 +68,7 @@ def build(chance: Chance, request: r.BuildRequest) -> ImageRef | BuildFailure:
         return ImageRef(ref=f"img:{spec.key[:6]}", spec_key=spec.key, seconds=2.0)
     if spec.commands:
         return BuildFailure(cause="command", message="failed", packages=spec.commands[:1])
-    cause = chance.one(["conflict", "other", "unknown_package", "download"])
+    cause = chance.one(["conflict", "other", "unknown_package", "download", "disk"])
     return BuildFailure.model_validate({"cause": cause, "message": "the build failed"})
 
 
@@ -92,11 +94,25 @@ def run(chance: Chance, spec: RunSpec) -> RunOutcome:
         report = TestReport(finished=True, errors=(chance.one(COLLECTION_PROBLEMS),))
         return RunOutcome(exit_status=2, report=report, seconds=0.5)
     report = _report(chance, spec)
-    if not spec.script or any(result.outcome == "failed" for result in report.results):
-        return RunOutcome(exit_status=1, report=report, seconds=0.5)
+    failed = any(result.outcome == "failed" for result in report.results)
+    nulls = _nulls(chance, report) if spec.nulls and not failed else ()
+    if not spec.script or failed:
+        status = int(failed or not spec.nulls)
+        return RunOutcome(exit_status=status, report=report, seconds=0.5, nulls=nulls)
     script = chance.rare(FOLLOWING_SCRIPTS[0], FOLLOWING_SCRIPTS)
     outputs = tuple(_output(chance, output) for output in spec.declared if not chance.trouble())
-    return RunOutcome(report=report, seconds=0.5, exit_status=0, script=script, outputs=outputs)
+    run = RunOutcome(report=report, seconds=0.5, exit_status=0, script=script, outputs=outputs)
+    return run.model_copy(update={"nulls": nulls})
+
+
+def _nulls(chance: Chance, report: TestReport) -> tuple[NullRun, ...]:
+    """Choose which tests fail against null solutions: all, mostly; else all but some, or unknown."""
+    ids = tuple(result.id for result in report.results)
+    if not chance.trouble():
+        return (NullRun(solution="returns_none", failed=ids),)
+    failed = chance.one([ids[1:], (), ids[1:], None])
+    ended = failed is not None or chance.one([True, False])
+    return tuple(NullRun(solution=kind, failed=failed, ended=ended) for kind in KINDS)
 
 
 def _output(chance: Chance, output: Declared) -> OutputFile:

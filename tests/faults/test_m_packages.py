@@ -108,6 +108,8 @@ def test_d2_a_namespace_is_told_by_its_longest_prefix(
         ("google.auth", ("google.auth.transport",), "google.auth"),
         ("google.protobuf", ("google.protobuf.json_format",), "google.protobuf"),
         ("azure.core", ("azure.identity",), None),
+        ("google.cloud.storage", ("google.cloud",), "google.cloud.storage"),
+        ("google.auth", ("google",), None),
         ("yaml", ("yaml",), "yaml"),
         ("pandas.io", ("pandas",), "pandas.io"),
         ("requests", ("pandas",), None),
