@@ -54,6 +54,7 @@ TABLE = (
     Row("patches_verified",    NEEDS_TESTS,    NEEDS_REBUILD,  (g.image_stale,)),
     Row("patches_verified",    NEEDS_TESTS,    TESTING),
 
+    Row("patch_refused",       NEEDS_TESTS,    TESTING,        (g.only_weak_tests_left,)),
     Row("patch_refused",       NEEDS_TESTS,    NEEDS_TESTS,    (g.rounds_left,)),
     Row("patch_refused",       NEEDS_TESTS,    RECLASSIFY,     (g.nothing_patched,)),
     Row("patch_refused",       NEEDS_TESTS,    NEEDS_REBUILD,  (g.image_stale,)),
@@ -90,7 +91,6 @@ TABLE = (
 
     Row("diagnosed",           DIAGNOSING,     RECLASSIFY),
 
-    Row("reclassified",        RECLASSIFY,     TESTING,        (g.weak_tests_stay,)),
     Row("reclassified",        RECLASSIFY,     DONE,           (g.nothing_left_to_try,)),
     Row("reclassified",        RECLASSIFY,     NEEDS_TESTS,    (g.tests_due,)),
     Row("reclassified",        RECLASSIFY,     NEEDS_CODE,     (g.code_due,)),
@@ -103,12 +103,10 @@ TABLE = (
     Row("sandbox_broke",       (NEEDS_CODE, NEEDS_TESTS, NEEDS_REBUILD, TESTING), DONE),
 
     Row("answer_rejected",     NEEDS_CODE,     NEEDS_CODE),
-    Row("answer_rejected",     NEEDS_TESTS,    NEEDS_TESTS,    (g.answer_repair_left,)),
     Row("answer_rejected",     NEEDS_TESTS,    TESTING,        (g.only_weak_tests_left,)),
+    Row("answer_rejected",     NEEDS_TESTS,    NEEDS_TESTS,    (g.answer_repair_left,)),
     Row("answer_rejected",     NEEDS_TESTS,    NEEDS_TESTS,    (g.whole_file_due,)),
-    Row("answer_rejected",     NEEDS_TESTS,    RECLASSIFY,     (g.nothing_patched,)),
-    Row("answer_rejected",     NEEDS_TESTS,    NEEDS_REBUILD,  (g.image_stale,)),
-    Row("answer_rejected",     NEEDS_TESTS,    TESTING),
+    Row("answer_rejected",     NEEDS_TESTS,    RECLASSIFY),
     Row("answer_rejected",     DIAGNOSING,     DIAGNOSING,     (g.answer_repair_left,)),
     Row("answer_rejected",     DIAGNOSING,     RECLASSIFY),
 

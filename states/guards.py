@@ -104,11 +104,6 @@ def only_weak_tests_left(s: Session) -> bool:
     return only_weak(s.failures)
 
 
-def weak_tests_stay(s: Session) -> bool:
-    """Nothing is left to try, and all that is left are tests that check no result."""
-    return only_weak_tests_left(s) and nothing_left_to_try(s)
-
-
 def nothing_left_to_try(s: Session) -> bool:
     """Every failure has come to the end of its ladder."""
     return all(f.label is FailureClass.STUCK for f in s.failures)

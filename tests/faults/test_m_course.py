@@ -111,12 +111,14 @@ def test_c1_an_unusable_patch_is_no_patch() -> None:
     assert ended(driven.says(RIGHT).passes())[0] is None
 
 
-def test_c1_what_was_patched_runs_although_the_next_patch_is_unusable() -> None:
+def test_c1_after_a_patch_that_is_unusable_it_goes_on_as_if_nothing_was_patched() -> None:
     failing = {"test_a": "assert 4 == 3", "test_b": "assert 1 == 0"}
     driven = ready().fails(None, **failing).says(blame(test_a="test_error", test_b="test_error"))
     driven = driven.says(PATCHED)
     assert driven.state is State.NEEDS_TESTS
-    assert driven.says("no").says("no").state is State.TESTING
+    driven = driven.says("no").says("no")
+    assert driven.state is State.NEEDS_CODE
+    assert ended(driven.says(CODES[1]).passes())[0] is None
 
 
 def test_c1_a_whole_test_file_is_asked_for_afresh() -> None:
